@@ -1,0 +1,154 @@
+"""durable_nb: run, watch, approve, kill and resume LLM agents from a notebook.
+
+The names in `__all__` are the public ones. They resolve on first use, so that importing the package
+costs next to nothing and opens nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from durable_nb import lab, views
+    from durable_nb.llm.scripted import ScriptedModel
+    from durable_nb.model.decisions import Resume
+    from durable_nb.model.errors import (
+        AgentMismatch,
+        AlreadyResumed,
+        BudgetExceeded,
+        DurableError,
+        ExecutionExists,
+        ForkRefused,
+        IdempotencyError,
+        InvalidInput,
+        InvalidTool,
+        MissingTool,
+        NotStorable,
+        OutsideTool,
+        PauseSwallowed,
+        RunIsLive,
+        RunPaused,
+        StaleLog,
+        StoreBusy,
+        StoreCorrupt,
+        StoreError,
+        StoreUnusable,
+        TurnLimit,
+        UnknownAgent,
+        UnknownExecution,
+    )
+    from durable_nb.model.messages import (
+        Call,
+        Message,
+        Reply,
+        Usage,
+        call,
+    )
+    from durable_nb.runtime.agent import Agent
+    from durable_nb.runtime.idempotent import idempotent
+    from durable_nb.runtime.result import RunResult
+    from durable_nb.runtime.scope import (
+        carry,
+        current,
+        interrupt,
+    )
+    from durable_nb.runtime.tools import (
+        Tool,
+        tool,
+    )
+    from durable_nb.stores.memory import MemoryCheckpointer
+    from durable_nb.stores.protocol import Checkpointer
+    from durable_nb.stores.sqlite import SQLiteCheckpointer
+
+_HOMES = {
+    "durable_nb.llm.scripted": "ScriptedModel",
+    "durable_nb.model.decisions": "Resume",
+    "durable_nb.model.errors": "AgentMismatch AlreadyResumed BudgetExceeded DurableError ExecutionExists ForkRefused IdempotencyError InvalidInput InvalidTool MissingTool NotStorable OutsideTool PauseSwallowed RunIsLive RunPaused StaleLog StoreBusy StoreCorrupt StoreError StoreUnusable TurnLimit UnknownAgent UnknownExecution",
+    "durable_nb.model.messages": "Call Message Reply Usage call",
+    "durable_nb.runtime.agent": "Agent",
+    "durable_nb.runtime.idempotent": "idempotent",
+    "durable_nb.runtime.result": "RunResult",
+    "durable_nb.runtime.scope": "carry current interrupt",
+    "durable_nb.runtime.tools": "Tool tool",
+    "durable_nb.stores.memory": "MemoryCheckpointer",
+    "durable_nb.stores.protocol": "Checkpointer",
+    "durable_nb.stores.sqlite": "SQLiteCheckpointer",
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
+
+__version__ = "0.1.0"
+__all__ = [
+    "Agent",
+    "AgentMismatch",
+    "AlreadyResumed",
+    "BudgetExceeded",
+    "Call",
+    "Checkpointer",
+    "DurableError",
+    "ExecutionExists",
+    "ForkRefused",
+    "IdempotencyError",
+    "InvalidInput",
+    "InvalidTool",
+    "MemoryCheckpointer",
+    "Message",
+    "MissingTool",
+    "NotStorable",
+    "OutsideTool",
+    "PauseSwallowed",
+    "Reply",
+    "Resume",
+    "RunIsLive",
+    "RunPaused",
+    "RunResult",
+    "SQLiteCheckpointer",
+    "ScriptedModel",
+    "StaleLog",
+    "StoreBusy",
+    "StoreCorrupt",
+    "StoreError",
+    "StoreUnusable",
+    "Tool",
+    "TurnLimit",
+    "UnknownAgent",
+    "UnknownExecution",
+    "Usage",
+    "call",
+    "carry",
+    "current",
+    "idempotent",
+    "interrupt",
+    "lab",
+    "tool",
+    "views",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        value = getattr(import_module(_HOME[name]), name)
+    elif name in __all__:
+        value = import_module(f"durable_nb.{name}")
+    else:
+        raise AttributeError(f"module 'durable_nb' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
+
+
+def load_ipython_extension(shell: "InteractiveShell") -> None:
+    """`%load_ext durable_nb`."""
+    from durable_nb.notebook.extension import load
+
+    load(shell)
+
+
+def unload_ipython_extension(shell: "InteractiveShell") -> None:
+    """`%unload_ext durable_nb`."""
+    from durable_nb.notebook.extension import unload
+
+    unload(shell)

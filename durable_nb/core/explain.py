@@ -1,0 +1,45 @@
+"""In words: what the next step of a run is, so that a person knows what a click will do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from durable_nb.core.decide import arguments_of, decide
+from durable_nb.core.state import State
+from durable_nb.model.commands import AskModel, RunTool, SkipTool, Stop, Wait
+
+
+def explain(state: State) -> str:
+    """One or two sentences: what Approve does for a paused run, what Resume does for a dead one."""
+    match decide(state):
+        case AskModel(turn):
+            return f"Resume asks the model again for turn {turn}, with the saved history. No tool is run again."
+        case RunTool(step, arguments, answers):
+            saved = "with the recorded decision" if answers else "with its saved arguments"
+            return (
+                f"Resume runs {call_text(step.tool, arguments)} again from the top, {saved}. "
+                "The model is not asked again."
+            )
+        case SkipTool(step):
+            return f"Resume tells the model that {step.tool} was rejected. The tool is not run."
+        case Wait(pause):
+            call = call_text(pause.tool, arguments_of(state))
+            return (
+                f"Approve runs {call} again from the top, with your answer. "
+                "The model is not asked again."
+            )
+        case Stop(end):
+            return f"The run is {end.status}. There is nothing to resume."
+
+
+def call_text(tool: str, arguments: Mapping[str, object]) -> str:
+    """A call as Python would write it, cut to a line: `refund(order="1042", amount=20)`."""
+    inside = ", ".join(f"{name}={_literal(value)}" for name, value in arguments.items())
+    return f"{tool}({inside if len(inside) <= 200 else inside[:199] + '…'})"
+
+
+def _literal(value: object) -> str:
+    if isinstance(value, str):
+        text = repr(value)
+        return text if '"' in value else f'"{text[1:-1]}"'
+    return repr(value)

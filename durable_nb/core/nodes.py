@@ -1,0 +1,177 @@
+"""Entries as users see them: checkpoints with a node, a step type and a status (DESIGN section 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import zip_longest
+from typing import cast
+
+from durable_nb.core.state import State, fold
+from durable_nb.model.entries import (
+    Answer,
+    End,
+    Entry,
+    Log,
+    Pause,
+    Reentry,
+    Row,
+    Run,
+    ToolCall,
+    Turn,
+)
+from durable_nb.model.messages import Message
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """One row of a run. `str()` gives the line that listings show."""
+
+    execution_id: str
+    number: int
+    node_id: str
+    node_index: int
+    step_type: str
+    status: str
+    agent_path: str
+    created_at: datetime
+    entry: Entry
+    _upto: tuple[Row, ...]
+
+    @property
+    def state_snapshot(self) -> dict[str, object]:
+        """The messages and tokens up to and including this row, computed when asked for."""
+        state: State = fold(self._upto)
+        messages: tuple[Message, ...] = tuple(state.transcript)
+        return {"turn": state.turn, "messages": messages, "usage": state.usage}
+
+    def __str__(self) -> str:
+        return listing([self])
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A pause that waits for a decision. `context` is as it was frozen at the pause."""
+
+    execution_id: str
+    number: int
+    reason: str
+    context: object
+    node_id: str
+    agent_path: str
+    agent: str
+    tool: str
+    arguments: Mapping[str, object]
+    created_at: datetime
+
+
+def checkpoints(log: Log) -> list[Checkpoint]:
+    """All rows of a run as users see them, oldest first."""
+    return [
+        Checkpoint(
+            execution_id=log.run.execution_id,
+            number=row.number,
+            node_id=node_id(row.entry),
+            node_index=row.entry.turn,
+            step_type=step_type(row.entry),
+            status=status(row.entry),
+            agent_path=agent_path(log.run.agent, row.entry),
+            created_at=moment(row.at),
+            entry=row.entry,
+            _upto=log.rows[: at + 1],
+        )
+        for at, row in enumerate(log.rows)
+    ]
+
+
+def pending(run: Run, step: Sequence[Row]) -> Pending:
+    """The open pause that ends `step`: the rows from a `ToolCall` on."""
+    call, row = cast("ToolCall", step[0].entry), step[-1]
+    pause = cast("Pause", row.entry)
+    arguments = dict(call.arguments)
+    for earlier in step:
+        if isinstance(earlier.entry, Answer):
+            arguments.update(earlier.entry.edited or {})
+    return Pending(
+        execution_id=run.execution_id,
+        number=row.number,
+        reason=pause.reason,
+        context=pause.context,
+        node_id=node_id(pause),
+        agent_path=agent_path(run.agent, pause),
+        agent=run.agent,
+        tool=pause.tool,
+        arguments=arguments,
+        created_at=moment(row.at),
+    )
+
+
+def run_status(kind: str, ending: str | None, live: bool) -> str:
+    """A run's status by the kind of its newest entry, how it ended, and whether anybody drives it."""
+    match kind:
+        case "pause":
+            return "paused"
+        case "end":
+            return ending or "failed"
+        case _:
+            return "running" if live else "crashed"
+
+
+def node_id(entry: Entry) -> str:
+    match entry:
+        case End():
+            return "run_end"
+        case Turn() | Reentry(tool=None):
+            return f"turn:{entry.turn}"
+        case _:
+            return f"turn:{entry.turn}/tool:{entry.tool}"
+
+
+def step_type(entry: Entry) -> str:
+    match entry:
+        case Turn():
+            return "llm_call"
+        case ToolCall():
+            return "tool_call"
+        case Pause():
+            return "hitl_pause"
+        case Answer() | Reentry():
+            return "resume"
+        case End():
+            return "run_end"
+
+
+def status(entry: Entry) -> str:
+    match entry:
+        case Pause():
+            return "interrupted"
+        case End():
+            return entry.status
+        case _:
+            return "completed"
+
+
+def agent_path(agent: str, entry: Entry) -> str:
+    """Who wrote the entry: `agent:NAME`, and the tool where there is one."""
+    tool = getattr(entry, "tool", None)
+    return f"agent:{agent}/tool:{tool}" if tool else f"agent:{agent}"
+
+
+def moment(at: int) -> datetime:
+    """Microseconds since 1970 as a UTC datetime."""
+    return _EPOCH + timedelta(microseconds=at)
+
+
+def listing(rows: Sequence[Checkpoint]) -> str:
+    """The rows as aligned text, one a line: `#0 turn:0/tool:refund  tool_call  completed`."""
+    return _aligned((f"#{row.node_index} {row.node_id}", row.step_type, row.status) for row in rows)
+
+
+def _aligned(table: Iterable[tuple[str, ...]]) -> str:
+    rows = list(table)
+    widths = [max(map(len, column)) for column in zip_longest(*rows, fillvalue="")]
+    padded = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+    return "\n".join(padded)

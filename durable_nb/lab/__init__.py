@@ -1,0 +1,1 @@
+"""Crashes on purpose: real children, killed where you say."""

@@ -1,0 +1,83 @@
+"""A model that plays a script: offline, and the same in every process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from durable_nb.llm.protocol import ToolSpec
+from durable_nb.model.errors import InvalidInput
+from durable_nb.model.messages import Call, Message, Reply
+
+Said: TypeAlias = str | Call | Sequence[Call] | Reply
+Script: TypeAlias = Sequence[Said | Exception] | Callable[[Sequence[Message]], Said]
+
+
+class ScriptedModel:
+    """Reply number n answers a history that holds n replies, so any process can go on with it.
+
+    A reply is text, a `call(...)`, a list of calls (one turn, several tools) or a `Reply`. An
+    exception in the list is not a reply: it is raised once per object, before the reply after it.
+    A function of the messages may stand for the list. `delay` is in seconds.
+    """
+
+    def __init__(self, script: Script, *, delay: float = 0.0) -> None:
+        self._script = script
+        self._raised: set[int] = set()
+        self.delay = delay
+        self.asked = 0
+        """How often this object was asked in this process."""
+
+    def __repr__(self) -> str:
+        length = "a function" if callable(self._script) else f"{len(self._script)} items"
+        return f"ScriptedModel({length})"
+
+    def complete(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Reply:
+        """The next reply. Raises `InvalidInput` where the script has ended."""
+        self.asked += 1
+        if self.delay:
+            time.sleep(self.delay)
+        if callable(self._script):
+            return _reply(self._script(messages))
+        return _reply(self._line(self._script, _replies(messages)))
+
+    def _line(self, script: Sequence[Said | Exception], wanted: int) -> Said:
+        replies = 0
+        for at, line in enumerate(script):
+            if isinstance(line, Exception):
+                if replies == wanted and at not in self._raised:
+                    self._raised.add(at)
+                    raise line
+                continue
+            if replies == wanted:
+                return line
+            replies += 1
+        raise InvalidInput(
+            f"the script has {replies} replies and the run asked for number {wanted + 1}; "
+            "end it with text, which ends the run"
+        )
+
+
+def _replies(messages: Sequence[Message]) -> int:
+    """How many replies a history holds; a run's transcript keeps count."""
+    counted: int | None = getattr(messages, "replies", None)
+    if counted is not None:
+        return counted
+    return sum(message.role == "assistant" for message in messages)
+
+
+def _reply(said: Said) -> Reply:
+    match said:
+        case Reply():
+            return said
+        case str():
+            return Reply(Message("assistant", said))
+        case Call():
+            return Reply(Message("assistant", tool_calls=(said,)))
+        case [*calls] if calls and all(isinstance(each, Call) for each in calls):
+            return Reply(Message("assistant", tool_calls=tuple(calls)))
+        case _:
+            raise InvalidInput(
+                f"a script holds text, call(...), lists of calls and exceptions, not {said!r}"
+            )

@@ -1,0 +1,39 @@
+"""What happened when the loop performed a command: past tense."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from durable_nb.model.entries import OnReject
+from durable_nb.model.messages import Message, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Replied:
+    """The model answered. `refused` maps the id of a call that cannot run to the reason."""
+
+    message: Message
+    usage: Usage = Usage()
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """The tool is done; `content` is what the model will read, an error's text included."""
+
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """The tool asked for a person."""
+
+    reason: str
+    context: object
+    position: int
+    on_reject: OnReject
+
+
+Event: TypeAlias = Replied | Returned | Interrupted

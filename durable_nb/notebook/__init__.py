@@ -1,0 +1,1 @@
+"""The notebook surface: magics, cards, handles. They parse, call one function, return an object."""

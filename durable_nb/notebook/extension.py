@@ -1,0 +1,1 @@
+"""`%load_ext durable_nb`: the magics come, and go again."""

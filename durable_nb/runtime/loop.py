@@ -1,0 +1,193 @@
+"""The one loop: decide, perform, advance, append, fold one entry on (DESIGN section 2).
+
+Starting, answering a pause and recovering from a crash differ in the entry that was appended
+before, not in the code here.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, assert_never
+
+from durable_nb.core.advance import advance, identify
+from durable_nb.core.decide import decide
+from durable_nb.core.state import State
+from durable_nb.llm.protocol import Model
+from durable_nb.model.commands import AskModel, RunTool, SkipTool
+from durable_nb.model.entries import End
+from durable_nb.model.errors import InvalidInput, PauseSwallowed, StoreError, TurnLimit
+from durable_nb.model.events import Event, Replied, Returned
+from durable_nb.model.messages import Reply
+from durable_nb.runtime import engine
+from durable_nb.runtime.ports import Ports
+from durable_nb.runtime.result import RunResult, result_of
+from durable_nb.runtime.scope import Current, PauseSignal, Scope, driving, entered
+from durable_nb.runtime.tools import Toolbox, result_text
+from durable_nb.stores.protocol import Checkpointer, Lease
+
+
+@dataclass(slots=True)
+class Drive:
+    """A claimed run: everything that driving it needs, wherever that happens."""
+
+    agent: str
+    llm: Model
+    tools: Toolbox
+    max_turns: int
+    store: Checkpointer
+    ports: Ports
+    lease: Lease
+    state: State
+    workdir: str | None
+    flights: dict[str, threading.Lock] = field(default_factory=dict)
+
+
+def drive(run: Drive, stop: engine.Stop | None = None) -> RunResult:
+    """Go on until the run ends or waits for a person, then let go of it.
+
+    Raises what escapes the run, after writing `End failed`. What is not an `Exception` (an
+    interrupt, a cancellation) and what the store refuses leave the run as a crash would.
+    """
+    stop = stop or engine.Stop()
+    try:
+        with driving():
+            return _loop(run, stop)
+    except StoreError:
+        raise
+    except Exception as error:
+        _fail(run, error)
+        raise
+    finally:
+        run.store.release(run.lease)
+
+
+def _loop(run: Drive, stop: engine.Stop) -> RunResult:
+    while isinstance(command := decide(run.state), AskModel | RunTool | SkipTool):
+        stop.check()
+        event = _perform(run, command, stop)
+        stop.check()
+        entry = advance(run.state, event)
+        run.state = run.state.plus(run.store.append(run.lease, entry, at=run.ports.clock()))
+    return result_of(run.lease.execution_id, run.agent, run.state)
+
+
+def _fail(run: Drive, error: Exception) -> None:
+    text = f"{type(error).__name__}: {error}"
+    end = End(run.state.turn + 1, "failed", error=text)
+    try:
+        run.store.append(run.lease, end, at=run.ports.clock())
+    except StoreError as refused:
+        error.add_note(f"the run's end could not be written either: {refused}")
+
+
+def _perform(run: Drive, command: AskModel | RunTool | SkipTool, stop: engine.Stop) -> Event:
+    match command:
+        case AskModel():
+            return _ask(run, command, stop)
+        case RunTool():
+            return _run_tool(run, command, stop)
+        case SkipTool(step):
+            return Returned(f"{step.tool} was not run")
+    assert_never(command)
+
+
+def _ask(run: Drive, command: AskModel, stop: engine.Stop) -> Replied:
+    if command.turn >= run.max_turns:
+        raise TurnLimit(
+            f"run {run.lease.execution_id!r} used its {run.max_turns} turns without an answer; "
+            "raise max_turns on the agent and resume it"
+        )
+    reply = _settled(run.llm.complete(command.messages, run.tools.specs), stop)
+    if not isinstance(reply, Reply) or reply.message.role != "assistant":
+        raise InvalidInput(f"{run.llm!r} answered {reply!r}; complete() returns an assistant Reply")
+    message, repeated = identify(reply.message, run.state)
+    refused = {}
+    for call in message.tool_calls:
+        why = _REPEATED if call.id in repeated else run.tools.refusal(call)
+        if why is not None:
+            refused[call.id] = why
+    return Replied(message, reply.usage, refused)
+
+
+_REPEATED = "Error: this call repeats the id of another call of the same reply; it was not run"
+
+
+def _run_tool(run: Drive, command: RunTool, stop: engine.Stop) -> Event:
+    tool = run.tools[command.step.tool]
+    try:
+        arguments = tool.validate(command.arguments)
+    except ValueError as error:
+        return Returned(f"Error: {error}")
+    current = Current(run.lease.execution_id, command.step.call_id, tool.name, run.workdir)
+    inner = Scope(current, run.store, run.lease, run.ports, command.answers, run.flights)
+    try:
+        value = _within(inner, tool.function, arguments, stop)
+    except BaseException as error:  # noqa: BLE001  # what is not a tool's to raise goes on
+        return _left(inner, tool.name, error)
+    if inner.signal is not None:
+        raise _swallowed(tool.name)
+    return _returned(value)
+
+
+def _within(
+    inner: Scope, function: Callable[..., Any], arguments: Mapping[str, Any], stop: engine.Stop
+) -> Any:
+    """Call the tool inside of its scope: here, or on the engine's loop if it is async."""
+    with entered(inner):
+        value = function(**arguments)
+        if not inspect.isawaitable(value):
+            return value
+
+    async def awaited() -> Any:
+        with entered(inner):
+            return await value
+
+    return engine.call(awaited(), stop)
+
+
+def _left(inner: Scope, tool: str, error: BaseException) -> Event:
+    """What an exception that left the tool means: a pause, a failed run, or a result to read."""
+    if inner.signal is not None and _carries(error, inner.signal):
+        return inner.signal.event
+    if not isinstance(error, Exception):
+        raise error
+    if inner.signal is not None:
+        raise _swallowed(tool) from error
+    return Returned(f"Error: {type(error).__name__}: {error}")
+
+
+def _carries(error: BaseException, signal: PauseSignal) -> bool:
+    """Whether the signal left the tool, by itself or in the group that a task group makes."""
+    if isinstance(error, BaseExceptionGroup):
+        return any(_carries(each, signal) for each in error.exceptions)
+    return error is signal
+
+
+def _swallowed(tool: str) -> PauseSwallowed:
+    return PauseSwallowed(
+        f"{tool} caught the signal of its interrupt() and went on; nothing was approved. Catch "
+        "Exception instead of everything, then resume the run"
+    )
+
+
+def _returned(value: Any) -> Returned:
+    try:
+        return Returned(result_text(value))
+    except ValueError as error:
+        return Returned(
+            f"Error: the result is a {type(value).__name__}, which has no text form ({error})"
+        )
+
+
+def _settled(answer: Any, stop: engine.Stop) -> Any:
+    """A sync model's answer as it is; an async one's, awaited on the engine's loop."""
+    if not inspect.isawaitable(answer):
+        return answer
+
+    async def awaited() -> Any:
+        return await answer
+
+    return engine.call(awaited(), stop)

@@ -1,0 +1,63 @@
+"""Numbered, forward-only migrations of a SQLite store, each in a transaction of its own.
+
+`application_id` tells a store from other SQLite files, `user_version` counts what has been done.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from importlib.resources import files
+
+from durable_nb.stores import refusals
+
+APPLICATION_ID = 0x64_6E_62_31  # "dnb1"
+MIGRATIONS = ("sqlite_0001_runs.sql",)
+
+
+def migrate(db: sqlite3.Connection, path: object) -> None:
+    """Bring the file up to date, whoever else is doing the same."""
+    while (version := check(db, path)) < len(MIGRATIONS):
+        db.execute("begin immediate")
+        try:
+            if check(db, path) == version:
+                for statement in _statements(MIGRATIONS[version]):
+                    db.execute(statement)
+                db.execute(f"pragma application_id = {APPLICATION_ID}")
+                db.execute(f"pragma user_version = {version + 1}")
+            db.execute("commit")
+        except BaseException:
+            db.execute("rollback")
+            raise
+
+
+def check(db: sqlite3.Connection, path: object) -> int:
+    """How many migrations the file has had.
+
+    Raises `StoreUnusable` for another program's file and for one of a newer version; reads only.
+    """
+    (application,) = db.execute("pragma application_id").fetchone()
+    (version,) = db.execute("pragma user_version").fetchone()
+    (tables,) = db.execute("select count(*) from sqlite_schema").fetchone()
+    if application != APPLICATION_ID and (tables or version or application):
+        raise refusals.unusable(
+            path, "is another program's SQLite file", "choose another path; it was left as it is"
+        )
+    if version > len(MIGRATIONS):
+        raise refusals.unusable(
+            path,
+            f"was written by a newer durable_nb (version {version}, this one knows "
+            f"{len(MIGRATIONS)})",
+            "upgrade durable_nb; the store was left as it is",
+        )
+    return int(version)
+
+
+def _statements(name: str) -> Iterator[str]:
+    script = files("durable_nb.stores").joinpath("sql", name).read_text(encoding="utf-8")
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""

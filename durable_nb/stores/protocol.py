@@ -1,0 +1,154 @@
+"""What an agent needs of a store. Time and chance come in as arguments; see the contract tests.
+
+A **claim** is an append that won: `(execution_id, number)` is unique, and whoever wrote the newest
+entry drives. A `Lease` is the right to append; it dies with its process (DESIGN section 7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from durable_nb.core.nodes import Checkpoint, Pending
+from durable_nb.model.entries import Answer, Entry, Log, Reentry, Row, Run, Turn
+from durable_nb.model.values import Json
+
+
+@dataclass(slots=True)
+class Lease:
+    """The right to append to one run. `number` is the newest entry that its holder knows of."""
+
+    execution_id: str
+    run: int
+    writer: int
+    number: int
+    frame: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An `@idempotent` function's result, in its frozen form: a kept None is a result too."""
+
+    value: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """An `@idempotent` function had begun and left no result: whether it happened is in doubt."""
+
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """An `@idempotent` function has not been called with this key."""
+
+
+Effect: TypeAlias = Kept | Begun | Unknown
+
+
+class RunRow(NamedTuple):
+    """One line of a list of runs, as tables hold it: times in microseconds, tags as JSON."""
+
+    execution_id: str
+    session: str
+    agent: str
+    status: str
+    prompt: str
+    steps: int
+    created: int
+    updated: int
+    tags: str
+    workdir: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunStatus:
+    """One line of a list of runs, for people. `steps` counts rows; times are UTC."""
+
+    execution_id: str
+    agent: str
+    status: str
+    session: str
+    prompt: str
+    steps: int
+    created_at: datetime
+    updated_at: datetime
+    tags: tuple[str, ...] = ()
+    workdir: str | None = None
+
+
+class Checkpointer(Protocol):
+    """A store of runs. Every method may be called from any thread.
+
+    All raise `StoreUnusable`, `StoreBusy` or `StoreCorrupt` for what is wrong with the store.
+    """
+
+    def create(self, run: Run, entry: Turn, *, at: int, writer: int) -> Lease:
+        """Write a run and its first entry, and drive it. Raises `ExecutionExists`."""
+
+    def claim(
+        self,
+        execution_id: str,
+        entry: Answer | Reentry,
+        *,
+        after: int,
+        at: int,
+        writer: int,
+        take_over: bool = False,
+    ) -> tuple[Lease, Row]:
+        """Append the entry that makes the caller the driver, if `after` is the newest number.
+
+        Raises `StaleLog` if it is not, `RunIsLive` if a living process drives the run, unless
+        `take_over` says that it is known to be stopped. Nothing is written then.
+        """
+
+    def append(self, lease: Lease, entry: Entry, *, at: int) -> Row:
+        """Append the next entry. Raises `StaleLog` if another writer's entry is newer."""
+
+    def release(self, lease: Lease) -> None:
+        """Stop driving. The run is free for others."""
+
+    def load(self, execution_id: str) -> Log:
+        """The run with all its rows. Raises `UnknownExecution`."""
+
+    def effect(self, lease: Lease, key: str) -> Effect:
+        """What is known of an `@idempotent` call in this run."""
+
+    def begin(self, lease: Lease, key: str, function: str, *, at: int) -> None:
+        """Mark a call as begun. Raises `StaleLog` if another writer's entry is newer."""
+
+    def keep(self, lease: Lease, key: str, value: Json, *, at: int) -> None:
+        """Keep a call's frozen result. Raises `StaleLog` if another writer's entry is newer."""
+
+    def runs(self) -> Sequence[RunStatus]:
+        """All runs, newest first."""
+
+    def list(self, execution_id: str) -> Sequence[Checkpoint]:
+        """A run's own rows, oldest first. Raises `UnknownExecution`."""
+
+    def get_last(self, execution_id: str) -> Checkpoint:
+        """A run's newest row. Raises `UnknownExecution`."""
+
+    def list_pending_interrupts(self) -> Sequence[Pending]:
+        """Every pause that waits for a decision, oldest first."""
+
+    def close(self) -> None:
+        """Let go of files and locks. Anything but another `close` raises `StoreUnusable` after."""
+
+
+class Readable(Protocol):
+    """A store that can be explored without disturbing who writes to it (DESIGN R10)."""
+
+    def stamp(self) -> object:
+        """Equal stamps mean that nothing has changed in between."""
+
+    def entry_rows(
+        self, *, after: int = 0, execution_id: str | None = None
+    ) -> Iterable[tuple[Any, ...]]:
+        """`(seq, execution_id, frame, number, kind, turn, tool, at, writer, body)`, by `seq`."""
+
+    def run_rows(self) -> Iterable[RunRow]:
+        """All runs, newest first."""

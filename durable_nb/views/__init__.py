@@ -1,0 +1,1 @@
+"""Runs as pandas DataFrames and DuckDB tables, read without disturbing who writes."""
