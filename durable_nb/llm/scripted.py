@@ -24,7 +24,7 @@ class ScriptedModel:
 
     def __init__(self, script: Script, *, delay: float = 0.0) -> None:
         self._script = script
-        self._raised: set[int] = set()
+        self._replies, self._failures = ([], {}) if callable(script) else _sorted_out(script)
         self.delay = delay
         self.asked = 0
         """How often this object was asked in this process."""
@@ -40,26 +40,32 @@ class ScriptedModel:
             time.sleep(self.delay)
         if callable(self._script):
             return _reply(self._script(messages))
-        return _reply(self._line(self._script, _replies(messages)))
-
-    def _line(self, script: Sequence[Said | Exception], wanted: int) -> Said:
-        replies = 0
-        for at, line in enumerate(script):
-            if isinstance(line, Exception):
-                if replies == wanted and at not in self._raised:
-                    self._raised.add(at)
-                    raise line
-                continue
-            if replies == wanted:
-                return line
-            replies += 1
-        raise InvalidInput(
-            f"the script has {replies} replies and the run asked for number {wanted + 1}; "
-            "end it with text, which ends the run"
-        )
+        wanted = _count(messages)
+        if failures := self._failures.get(wanted):
+            raise failures.pop(0)
+        if wanted >= len(self._replies):
+            raise InvalidInput(
+                f"the script has {len(self._replies)} replies and the run asked for number "
+                f"{wanted + 1}; end it with text, which ends the run"
+            )
+        return _reply(self._replies[wanted])
 
 
-def _replies(messages: Sequence[Message]) -> int:
+def _sorted_out(
+    script: Sequence[Said | Exception],
+) -> tuple[list[Said], dict[int, list[Exception]]]:
+    """The replies in order, and before which of them which exceptions are raised."""
+    replies: list[Said] = []
+    failures: dict[int, list[Exception]] = {}
+    for line in script:
+        if isinstance(line, Exception):
+            failures.setdefault(len(replies), []).append(line)
+        else:
+            replies.append(line)
+    return replies, failures
+
+
+def _count(messages: Sequence[Message]) -> int:
     """How many replies a history holds; a run's transcript keeps count."""
     counted: int | None = getattr(messages, "replies", None)
     if counted is not None:
