@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         tool,
     )
     from durable_nb.stores.memory import MemoryCheckpointer
+    from durable_nb.stores.postgres import PostgresCheckpointer
     from durable_nb.stores.protocol import Checkpointer
     from durable_nb.stores.sqlite import SQLiteCheckpointer
 
@@ -72,6 +73,7 @@ _HOMES = {
     "durable_nb.runtime.scope": "carry current interrupt",
     "durable_nb.runtime.tools": "Tool tool",
     "durable_nb.stores.memory": "MemoryCheckpointer",
+    "durable_nb.stores.postgres": "PostgresCheckpointer",
     "durable_nb.stores.protocol": "Checkpointer",
     "durable_nb.stores.sqlite": "SQLiteCheckpointer",
 }
@@ -97,6 +99,7 @@ __all__ = [
     "NotStorable",
     "OutsideTool",
     "PauseSwallowed",
+    "PostgresCheckpointer",
     "Reply",
     "Resume",
     "RunIsLive",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from durable_nb.core.nodes import Pending, moment, pending, run_status
 from durable_nb.model.codec import Stored, decode
 from durable_nb.model.entries import Run
-from durable_nb.model.values import loads
+from durable_nb.model.values import dumps, loads
 from durable_nb.stores.protocol import RunRow, RunStatus
 
 
@@ -73,6 +73,32 @@ def pending_of(execution_id: str, agent: str, step: Iterable[Stored]) -> Pending
     """The open pause at the end of a step's rows."""
     rows = [decode(stored, execution_id) for stored in step]
     return pending(Run(execution_id, agent, prompt="", created_at=0, session=""), rows)
+
+
+def run_columns(run: Run) -> tuple[object, ...]:
+    """A run as an insert takes it; `run_from` says in which order it comes back."""
+    tags, workdir = dumps(list(run.tags)), run.workdir
+    return (
+        *(run.execution_id, run.agent, run.prompt, run.created_at, run.session),
+        *(run.fingerprint, workdir, tags, run.base),
+    )
+
+
+def run_from(columns: Sequence[Any]) -> Run:
+    """The run in the columns of a look-up."""
+    id_, agent, prompt, created, session, definition, fingerprint, workdir, tags, base = columns
+    return Run(
+        execution_id=id_,
+        agent=agent,
+        prompt=prompt,
+        created_at=created,
+        session=session,
+        definition=definition,
+        fingerprint=fingerprint,
+        workdir=workdir,
+        tags=tuple(loads(tags)),
+        base=base,
+    )
 
 
 def _unfinished(run: Newest) -> bool:

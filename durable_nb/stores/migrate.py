@@ -44,12 +44,7 @@ def check(db: sqlite3.Connection, path: object) -> int:
             path, "is another program's SQLite file", "choose another path; it was left as it is"
         )
     if version > len(MIGRATIONS):
-        raise refusals.unusable(
-            path,
-            f"was written by a newer durable_nb (version {version}, this one knows "
-            f"{len(MIGRATIONS)})",
-            "upgrade durable_nb; the store was left as it is",
-        )
+        raise refusals.newer(path, version, len(MIGRATIONS))
     return int(version)
 
 

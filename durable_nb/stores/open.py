@@ -1,4 +1,4 @@
-"""Which store: a path as a store, and the default one of this process."""
+"""Which store: a path or an address as a store, and the default one of this process."""
 
 from __future__ import annotations
 
@@ -11,19 +11,35 @@ from durable_nb.stores.sqlite import SQLiteCheckpointer
 
 DEFAULT = Path(".durable", "runs.sqlite3")
 
-_opened: dict[Path, SQLiteCheckpointer] = {}
+_opened: dict[str, Checkpointer] = {}
 _chosen: Checkpointer | None = None
 
 
 def open_store(target: str | os.PathLike[str]) -> Checkpointer:
-    """The store at a path; the same object for the same path. Opens nothing yet."""
+    """The store at a path or a `postgresql://` address: the same object for the same target.
+
+    Opens nothing yet.
+    """
     text = os.fspath(target)
     if not text:
-        raise InvalidInput("a store is named by a path; this one is empty")
-    path = Path(text).expanduser().absolute()
-    if path not in _opened:
-        _opened[path] = SQLiteCheckpointer(path)
-    return _opened[path]
+        raise InvalidInput("a store is named by a path or an address; this one is empty")
+    if not text.startswith(("postgres://", "postgresql://")):
+        text = str(Path(text).expanduser().absolute())
+    if text not in _opened:
+        _opened[text] = _made(text)
+    return _opened[text]
+
+
+def _made(target: str) -> Checkpointer:
+    if not target.startswith("postgres"):
+        return SQLiteCheckpointer(target)
+    try:
+        from durable_nb.stores.postgres import PostgresCheckpointer
+    except ImportError as error:
+        raise InvalidInput(
+            "a PostgreSQL store needs the extra durable_nb[postgres]; install it first"
+        ) from error
+    return PostgresCheckpointer(target)
 
 
 def default_store() -> Checkpointer:

@@ -74,6 +74,14 @@ def unusable(path: object, why: str, then: str) -> StoreUnusable:
     return StoreUnusable(f"the store {path} {why}; {then}")
 
 
+def newer(path: object, version: int, known: int) -> StoreUnusable:
+    return unusable(
+        path,
+        f"was written by a newer durable_nb (version {version}, this one knows {known})",
+        "upgrade durable_nb; the store was left as it is",
+    )
+
+
 def memory_stays_here() -> InvalidInput:
     return InvalidInput(
         "a MemoryCheckpointer cannot be handed to another process: its runs live in this one; "

@@ -15,7 +15,14 @@ from durable_nb.model.codec import Stored, decode, encode
 from durable_nb.model.entries import Answer, End, Entry, Log, Reentry, Row, Run, Turn
 from durable_nb.model.values import Json, dumps, loads
 from durable_nb.stores import refusals
-from durable_nb.stores.listing import Newest, pending_of, statuses, with_status
+from durable_nb.stores.listing import (
+    Newest,
+    pending_of,
+    run_columns,
+    run_from,
+    statuses,
+    with_status,
+)
 from durable_nb.stores.locks import locks_for
 from durable_nb.stores.protocol import Begun, Effect, Kept, Lease, RunRow, RunStatus, Unknown
 from durable_nb.stores.sqlite_file import SQLiteFile, Values
@@ -119,7 +126,7 @@ class SQLiteCheckpointer:
             db.execute(
                 "insert or ignore into definitions values (?, ?)", [run.fingerprint, run.definition]
             )
-            key = db.execute(_RUN, _run_values(run)).lastrowid or 0
+            key = db.execute(_RUN, run_columns(run)).lastrowid or 0
             db.execute(_OPEN, _values(key, stored))
         return Lease(run.execution_id, key, writer, row.number)
 
@@ -165,7 +172,7 @@ class SQLiteCheckpointer:
             live = newest.writer in self._locks.held()
             if live or self._file.read(_NEWEST, [key]) == [(newest.number, newest.writer)]:
                 rows = tuple(decode(stored, execution_id) for stored in found)
-                return Log(_run(*run), rows, live)
+                return Log(run_from(run), rows, live)
 
     def effect(self, lease: Lease, key: str) -> Effect:
         for begun, kept, value in self._file.read(_EFFECT, [lease.run, key]):
@@ -243,16 +250,3 @@ def _open_again(path: str, synchronous: Literal["FULL", "NORMAL"]) -> SQLiteChec
 
 def _values(run: int, s: Stored) -> Values:
     return run, s.frame, s.number, s.kind, s.turn, s.tool, s.at, s.writer, s.checksum, s.body
-
-
-def _run_values(run: Run) -> Values:
-    tags, workdir = dumps(list(run.tags)), run.workdir
-    return (
-        *(run.execution_id, run.agent, run.prompt, run.created_at, run.session),
-        *(run.fingerprint, workdir, tags, run.base),
-    )
-
-
-def _run(*columns: Any) -> Run:
-    before, tags, base = columns[:-2], columns[-2], columns[-1]  # in the order of Run's fields
-    return Run(*before, tags=tuple(loads(tags)), base=base)
