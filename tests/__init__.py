@@ -1,0 +1,1 @@
+"""The tests: each folder asks one question (STYLE section 5)."""

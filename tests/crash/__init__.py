@@ -1,0 +1,1 @@
+"""Crash tests: does it hold when a process is really gone?"""
