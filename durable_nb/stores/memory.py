@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -118,7 +118,7 @@ class MemoryCheckpointer:
 
     def list_pending_interrupts(self) -> Sequence[Pending]:
         with self._open():
-            paused = [kept for kept in self._runs.values() if kept.rows[-1].kind == "pause"]
+            paused = [kept for kept in self._runs.values() if _waits(kept)]
             return [
                 pending_of(kept.run.execution_id, kept.run.agent, _step(kept.rows))
                 for kept in sorted(paused, key=lambda kept: kept.seqs[-1])
@@ -136,12 +136,17 @@ class MemoryCheckpointer:
     ) -> Iterable[tuple[Any, ...]]:
         with self._open():
             return sorted(
-                (seq, id_, s.frame, s.number, s.kind, s.turn, s.tool, s.at, s.writer, s.body)
+                row
                 for id_, kept in self._runs.items()
                 if execution_id in (None, id_)
-                for seq, s in zip(kept.seqs, kept.rows, strict=True)
-                if seq > after
+                for row in _entry_rows(kept)
+                if row[0] > after
             )
+
+    def waiting_rows(self) -> Iterable[tuple[Any, ...]]:
+        with self._open():
+            paused = [kept for kept in self._runs.values() if _waits(kept)]
+            return sorted(max(_entry_rows(kept)) for kept in paused)
 
     def run_rows(self) -> Sequence[RunRow]:
         with self._open():
@@ -176,6 +181,17 @@ def _step(rows: list[Stored]) -> list[Stored]:
     """The rows from the newest `ToolCall` on."""
     start = max(at for at, stored in enumerate(rows) if stored.kind == "tool_call")
     return rows[start:]
+
+
+def _waits(kept: _Kept) -> bool:
+    return kept.rows[-1].kind == "pause"
+
+
+def _entry_rows(kept: _Kept) -> Iterator[tuple[Any, ...]]:
+    run = kept.run
+    for seq, s in zip(kept.seqs, kept.rows, strict=True):
+        place = s.frame, s.number, s.kind, s.turn, s.tool
+        yield (seq, run.execution_id, run.agent, *place, s.at, s.body)
 
 
 def _newest(kept: _Kept) -> Newest:

@@ -31,6 +31,14 @@ def migrate(db: sqlite3.Connection, path: object) -> None:
             raise
 
 
+def for_writing(db: sqlite3.Connection, path: object, synchronous: str) -> None:
+    """Make a connection to a file one that can write a log: ours, in WAL mode, up to date."""
+    check(db, path)
+    db.execute("pragma journal_mode = wal").fetchall()
+    db.execute(f"pragma synchronous = {synchronous}")
+    migrate(db, path)
+
+
 def check(db: sqlite3.Connection, path: object) -> int:
     """How many migrations the file has had.
 

@@ -93,10 +93,18 @@ where p.kind = 'pause' and p.number = (select max(number) from entries where run
 order by p.seq, e.number
 """  # for each open pause, the rows of the step that paused
 
-_SINCE = """
-select e.seq, r.id, e.frame, e.number, e.kind, e.turn, e.tool, e.at, e.writer, e.body
+_ENTRIES = """
+select e.seq, r.id, r.agent, e.frame, e.number, e.kind, e.turn, e.tool, e.at, e.body
 from entries as e join runs as r on r.key = e.run
-where e.seq > %s and (%s::text is null or r.id = %s) order by e.seq
+"""
+
+_SINCE = f"""
+{_ENTRIES} where e.seq > %s and (%s::text is null or r.id = %s) order by e.seq
+"""
+
+_WAITING = f"""
+{_ENTRIES} where e.kind = 'pause' and e.number = (select max(number) from entries where run = e.run)
+order by e.seq
 """
 
 
@@ -239,6 +247,9 @@ class PostgresCheckpointer:
         self, *, after: int = 0, execution_id: str | None = None
     ) -> Iterable[tuple[Any, ...]]:
         return self._read(_SINCE, [after, execution_id, execution_id])
+
+    def waiting_rows(self) -> Iterable[tuple[Any, ...]]:
+        return self._read(_WAITING)
 
     def run_rows(self) -> Sequence[RunRow]:
         runs = [Newest(*row) for row in self._read(_RUNS.format(where=""))]

@@ -148,7 +148,10 @@ class Readable(Protocol):
     def entry_rows(
         self, *, after: int = 0, execution_id: str | None = None
     ) -> Iterable[tuple[Any, ...]]:
-        """`(seq, execution_id, frame, number, kind, turn, tool, at, writer, body)`, by `seq`."""
+        """`(seq, execution_id, agent, frame, number, kind, turn, tool, at, body)`, by `seq`."""
+
+    def waiting_rows(self) -> Iterable[tuple[Any, ...]]:
+        """Those of the entries that are pauses which wait for a decision, oldest first."""
 
     def run_rows(self) -> Iterable[RunRow]:
         """All runs, newest first."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -15,17 +16,12 @@ from durable_nb.model.codec import Stored, decode, encode
 from durable_nb.model.entries import Answer, End, Entry, Log, Reentry, Row, Run, Turn
 from durable_nb.model.values import Json, dumps, loads
 from durable_nb.stores import refusals
-from durable_nb.stores.listing import (
-    Newest,
-    pending_of,
-    run_columns,
-    run_from,
-    statuses,
-    with_status,
-)
+from durable_nb.stores.listing import pending_of, run_columns, run_from, statuses
 from durable_nb.stores.locks import locks_for
+from durable_nb.stores.migrate import for_writing
 from durable_nb.stores.protocol import Begun, Effect, Kept, Lease, RunRow, RunStatus, Unknown
 from durable_nb.stores.sqlite_file import SQLiteFile, Values
+from durable_nb.stores.sqlite_reader import SQLiteReader
 
 _COLUMNS = "run, frame, number, kind, turn, tool, at, writer, checksum, body"
 
@@ -68,15 +64,6 @@ from entries where run = ? order by number
 
 _NEWEST = "select number, writer from entries where run = ? order by number desc limit 1"
 
-_RUNS = """
-select r.id, r.session, r.agent, e.kind,
-  case when e.kind = 'end' then json_extract(e.body, '$.status') end,
-  r.prompt, e.number, e.number - r.base, r.created, e.at, r.tags, r.workdir, e.writer
-from runs as r join entries as e
-  on e.run = r.key and e.number = (select max(number) from entries where run = r.key)
-{where} order by r.key desc
-"""
-
 _PENDING = """
 select r.id, r.agent, e.number, e.frame, e.kind, e.turn, e.tool, e.at, e.writer, e.checksum, e.body
 from entries as p join runs as r on r.key = p.run
@@ -85,12 +72,6 @@ join entries as e on e.run = p.run and e.number >= (
 where p.kind = 'pause' and p.number = (select max(number) from entries where run = p.run)
 order by p.seq, e.number
 """  # for each open pause, the rows of the step that paused
-
-_SINCE = """
-select e.seq, r.id, e.frame, e.number, e.kind, e.turn, e.tool, e.at, e.writer, e.body
-from entries as e join runs as r on r.key = e.run
-where e.seq > ?1 and (?2 is null or r.id = ?2) order by e.seq
-"""
 
 
 class SQLiteCheckpointer:
@@ -108,8 +89,10 @@ class SQLiteCheckpointer:
     ) -> None:
         self.path = Path(path or Path(".durable", "runs.sqlite3")).absolute()
         self._synchronous = synchronous
-        self._file = SQLiteFile(self.path, synchronous)
+        prepare = partial(for_writing, path=self.path, synchronous=synchronous)
+        self._file = SQLiteFile(self.path, prepare)
         self._locks = locks_for(self.path)
+        self._reader = SQLiteReader(self.path, self._locks.held, self._file.open)
 
     def __repr__(self) -> str:
         return f"SQLiteCheckpointer({str(self.path)!r})"
@@ -202,25 +185,23 @@ class SQLiteCheckpointer:
         return self.list(execution_id)[-1]
 
     def close(self) -> None:
+        self._reader.close()
         self._file.close()
         self._locks.close()
 
     def stamp(self) -> object:
-        (version,) = self._file.read("pragma data_version") or [()]
-        return version, frozenset(self._locks.held())
+        return self._reader.stamp()
 
     def entry_rows(
         self, *, after: int = 0, execution_id: str | None = None
     ) -> Iterable[tuple[Any, ...]]:
-        return self._file.read(_SINCE, [after, execution_id])
+        return self._reader.entry_rows(after, execution_id)
+
+    def waiting_rows(self) -> Iterable[tuple[Any, ...]]:
+        return self._reader.waiting_rows()
 
     def run_rows(self) -> Sequence[RunRow]:
-        runs = [Newest(*row) for row in self._file.read(_RUNS.format(where=""))]
-        return with_status(runs, self._locks.held, self._newest_of)
-
-    def _newest_of(self, execution_ids: Sequence[str]) -> Sequence[Newest]:
-        query = _RUNS.format(where="where r.id in (select value from json_each(?))")
-        return [Newest(*row) for row in self._file.read(query, [dumps(execution_ids)])]
+        return self._reader.run_rows()
 
     def _find(self, execution_id: str) -> tuple[Any, ...]:
         try:

@@ -15,12 +15,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 from urllib.parse import quote
 
 from durable_nb.model.errors import StoreCorrupt, StoreError
 from durable_nb.stores import refusals
-from durable_nb.stores.migrate import check, migrate
 
 BUSY_SECONDS = 60.0  # how long another process may hold the write lock before we give up
 
@@ -30,12 +29,21 @@ T = TypeVar("T")
 _inherited: list[object] = []  # a parent's connections: a forked child must not even close them
 
 
-class SQLiteFile:
-    """A store's file, with a connection a thread. Opens on first use; reading does not create it."""
+Mode: TypeAlias = Literal["rwc", "ro"]
 
-    def __init__(self, path: Path, synchronous: str) -> None:
+
+class SQLiteFile:
+    """A store's file, with a connection a thread. Opens on first use; reading does not create it.
+
+    `prepare` is done once with each new connection. In mode `"ro"` nothing can be written.
+    """
+
+    def __init__(
+        self, path: Path, prepare: Callable[[sqlite3.Connection], object], *, mode: Mode = "rwc"
+    ) -> None:
         self.path = path
-        self._synchronous = synchronous
+        self._prepare = prepare
+        self._mode = mode
         self._connections: dict[int, sqlite3.Connection] = {}
         self._pid = os.getpid()
         self._seen: os.stat_result | None = None
@@ -67,6 +75,10 @@ class SQLiteFile:
             return []
         db = self._connection()
         return self._patiently(lambda: db.execute(statement, values).fetchall())
+
+    def open(self) -> None:
+        """Connect, and so make the file what it should be. `read` and `write` do it by themselves."""
+        self._connection()
 
     def truncate(self) -> None:
         """Move what is in the write-ahead log into the file, unless a reader is in the way."""
@@ -112,7 +124,7 @@ class SQLiteFile:
     def _connect(self) -> sqlite3.Connection:
         if self.path.is_dir():
             raise refusals.unusable(self.path, "is a directory", "name a file in it")
-        mode = "rwc" if self._seen is None else "rw"
+        mode = "rw" if self._mode == "rwc" and self._seen else self._mode
         if mode == "rwc":
             self._make_folder()
         db = sqlite3.connect(
@@ -124,10 +136,7 @@ class SQLiteFile:
         )
         try:
             with self._opening:
-                check(db, self.path)
-                db.execute("pragma journal_mode = wal").fetchall()
-                db.execute(f"pragma synchronous = {self._synchronous}")
-                migrate(db, self.path)
+                self._prepare(db)
                 self._seen = self._seen or os.stat(self.path)
         except BaseException:
             db.close()

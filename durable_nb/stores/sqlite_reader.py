@@ -1,0 +1,93 @@
+"""What explorers read of a SQLite store: connections that cannot write, and short transactions.
+
+A long answer is fetched in parts, each a transaction of its own: a reader that stays in one keeps
+the write-ahead log from being cut (DESIGN R10).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from durable_nb.model.values import dumps
+from durable_nb.stores.listing import Newest, with_status
+from durable_nb.stores.migrate import MIGRATIONS, check
+from durable_nb.stores.protocol import RunRow
+from durable_nb.stores.sqlite_file import SQLiteFile
+
+PART = 20_000  # rows: some 0.1 s, so that an interrupt is noticed
+
+_ENTRIES = """
+select e.seq, r.id, r.agent, e.frame, e.number, e.kind, e.turn, e.tool, e.at, e.body
+from entries as e join runs as r on r.key = e.run
+"""
+
+_SINCE = f"{_ENTRIES} where e.seq > ? order by e.seq limit {PART}"
+
+_OF_ONE = f"""
+{_ENTRIES} where e.run = (select key from runs where id = ?) and e.seq > ?
+order by e.number limit {PART}
+"""  # in the order of an index: a run's numbers and its seqs grow together
+
+_WAITING = f"""
+{_ENTRIES} where e.kind = 'pause' and e.number = (select max(number) from entries where run = e.run)
+order by e.seq
+"""
+
+_RUNS = """
+select r.id, r.session, r.agent, e.kind,
+  case when e.kind = 'end' then json_extract(e.body, '$.status') end,
+  r.prompt, e.number, e.number - r.base, r.created, e.at, r.tags, r.workdir, e.writer
+from runs as r join entries as e
+  on e.run = r.key and e.number = (select max(number) from entries where run = r.key)
+{where} order by r.key desc
+"""
+
+
+class SQLiteReader:
+    """`protocol.Readable` for the file `path`. `held` are the claims of living processes;
+    `bring_up_to_date` gives a file of an older version today's tables."""
+
+    def __init__(
+        self,
+        path: Path,
+        held: Callable[[], Collection[int]],
+        bring_up_to_date: Callable[[], object],
+    ) -> None:
+        prepare = partial(_check, path=path, bring_up_to_date=bring_up_to_date)
+        self._file = SQLiteFile(path, prepare, mode="ro")
+        self._held = held
+
+    def stamp(self) -> object:
+        """`data_version` means something to one connection alone: its thread is part of the stamp."""
+        (version,) = self._file.read("pragma data_version") or [()]
+        return threading.get_ident(), version, frozenset(self._held())
+
+    def entry_rows(self, after: int, execution_id: str | None) -> Iterator[tuple[Any, ...]]:
+        statement, of = (_SINCE, ()) if execution_id is None else (_OF_ONE, (execution_id,))
+        while part := self._file.read(statement, [*of, after]):
+            yield from part
+            after = part[-1][0]
+
+    def waiting_rows(self) -> Sequence[tuple[Any, ...]]:
+        return self._file.read(_WAITING)
+
+    def run_rows(self) -> Sequence[RunRow]:
+        runs = [Newest(*row) for row in self._file.read(_RUNS.format(where=""))]
+        return with_status(runs, self._held, self._newest_of)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _newest_of(self, execution_ids: Sequence[str]) -> Sequence[Newest]:
+        query = _RUNS.format(where="where r.id in (select value from json_each(?))")
+        return [Newest(*row) for row in self._file.read(query, [dumps(execution_ids)])]
+
+
+def _check(db: sqlite3.Connection, path: Path, bring_up_to_date: Callable[[], object]) -> None:
+    if check(db, path) < len(MIGRATIONS):
+        bring_up_to_date()
