@@ -21,7 +21,7 @@ from durable_nb.model.errors import NotStorable
 
 Json = Any  # a tree of what the JSON standard knows; this file and codec.py are where it is seen
 
-DEPTH = 100  # deeper JSON is refused when written, since readers refuse it at 200
+DEPTH = 100  # levels of JSON; deeper is refused when written, since readers refuse it at 200
 _LONG = 2**63  # integers outside of this are not read exactly by every database
 
 
@@ -39,7 +39,7 @@ def freeze(value: object, path: str = "value", depth: int = 0) -> Json:
             "use plain data (text, numbers, lists, dicts, dates, Decimal, UUID, bytes)"
         )
     if depth > DEPTH:
-        raise NotStorable(f"{path} is nested more than {DEPTH} levels deep; flatten it")
+        raise NotStorable(f"{path} is more than {DEPTH} levels of JSON deep; flatten it")
     return form(value, path, depth + 1)
 
 
@@ -109,8 +109,9 @@ def _freeze_list(value: list[object], path: str, depth: int) -> Json:
 def _freeze_dict(value: dict[object, object], path: str, depth: int) -> Json:
     if all(type(key) is str and _plain_key(key) for key in value):
         return {key: freeze(item, f"{path}[{key!r}]", depth) for key, item in value.items()}
+    inside = depth + 2
     pairs = [
-        [freeze(key, f"{path} key {key!r}", depth), freeze(item, f"{path}[{key!r}]", depth)]
+        [freeze(key, f"{path} key {key!r}", inside), freeze(item, f"{path}[{key!r}]", inside)]
         for key, item in value.items()
     ]
     return {"$dict": pairs}
@@ -121,11 +122,11 @@ def _plain_key(key: str) -> bool:
 
 
 def _freeze_tuple(value: tuple[object, ...], path: str, depth: int) -> Json:
-    return {"$tuple": _freeze_list(list(value), path, depth)}
+    return {"$tuple": _freeze_list(list(value), path, depth + 1)}
 
 
 def _freeze_set(value: set[object], path: str, depth: int) -> Json:
-    items = [freeze(item, f"{path} member {item!r}", depth) for item in value]
+    items = [freeze(item, f"{path} member {item!r}", depth + 1) for item in value]
     return {f"${type(value).__name__}": sorted(items, key=dumps)}
 
 
