@@ -91,7 +91,7 @@ def test_a_row_of_a_newer_version_asks_for_an_upgrade() -> None:
         getattr(newer, name) for name in Stored.__slots__ if name not in ("checksum", "body")
     )
     checksum = zlib.crc32("\x1f".join(map(str, (*columns, newer.body))).encode())
-    with pytest.raises(StoreCorrupt, match=r"entry 7 of run 'r1' has version 2.*upgrade"):
+    with pytest.raises(StoreCorrupt, match=r"entry 7 of run 'r1' was written by a newer.*upgrade"):
         decode(replace(newer, checksum=checksum), "r1")
 
 
