@@ -1,0 +1,140 @@
+"""A child killed with SIGKILL before, inside and after each step, and resumed elsewhere.
+
+What each run may have cost is said in plain numbers, from DESIGN R3 and R4: one step is in flight.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import shop
+
+from durable_nb import AlreadyResumed, lab
+from durable_nb.core.nodes import listing
+
+TOOL = "turn:0/tool:refund"
+RESUME = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+import shop
+result = shop.bot(Path(sys.argv[2]), remembered=sys.argv[3] == "yes").resume("refund-1042")
+print(result.status, result.output)
+"""
+
+
+def killed(folder: Path, at: str, when: lab.When, *, remembered: bool = True) -> lab.Crash:
+    agent = shop.bot(folder, remembered=remembered)
+    return lab.crash(agent, "Refund order 1042", at=at, when=when, execution_id="refund-1042")
+
+
+def resumed_elsewhere(folder: Path, *, remembered: bool = True) -> str:
+    here = str(Path(__file__).parent)
+    arguments = [here, str(folder), "yes" if remembered else "no"]
+    command = [sys.executable, "-c", RESUME, *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def spent(folder: Path) -> tuple[int, int]:
+    """How often the model was asked and the card charged, in all processes."""
+    return len(shop.noted(folder / "asked")), len(shop.noted(folder / "charges"))
+
+
+@pytest.mark.parametrize(
+    ("at", "when", "asked"),
+    [
+        ("turn:0", "before", 2),
+        ("turn:0", "during", 3),
+        ("turn:0", "after", 3),
+        (TOOL, "before", 2),
+        (TOOL, "during", 2),
+        (TOOL, "after", 2),
+        ("turn:1", "before", 2),
+        ("turn:1", "during", 3),
+        ("turn:1", "after", 3),
+    ],
+)
+def test_a_run_killed_anywhere_is_resumed_in_another_process_with_one_charge(
+    tmp_path: Path, at: str, when: lab.When, asked: int
+) -> None:
+    crash = killed(tmp_path, at, when)
+    assert crash.signal == signal.SIGKILL
+    assert crash.rows[-1].node_id == at
+    assert resumed_elsewhere(tmp_path) == "completed Refunded."
+    assert spent(tmp_path) == (asked, 1)
+
+
+@pytest.mark.parametrize(("when", "charges"), [("before", 1), ("during", 2), ("after", 2)])
+def test_a_charge_that_is_not_wrapped_repeats_if_it_was_in_flight(
+    tmp_path: Path, when: lab.When, charges: int
+) -> None:
+    killed(tmp_path, TOOL, when, remembered=False)
+    resumed_elsewhere(tmp_path, remembered=False)
+    assert spent(tmp_path) == (2, charges)
+
+
+@pytest.mark.parametrize(
+    ("at", "when", "before_resume"),
+    [
+        ("turn:0", "before", (0, 0)),
+        ("turn:0", "during", (1, 0)),
+        (TOOL, "before", (1, 0)),
+        (TOOL, "during", (1, 1)),
+        (TOOL, "after", (1, 1)),
+        ("run_end", "before", (2, 1)),
+        ("run_end", "after", (2, 1)),
+    ],
+)
+def test_the_world_at_the_moment_of_death_is_what_the_point_says(
+    tmp_path: Path, at: str, when: lab.When, before_resume: tuple[int, int]
+) -> None:
+    killed(tmp_path, at, when)
+    assert spent(tmp_path) == before_resume
+
+
+def test_the_rows_of_a_killed_and_resumed_run_tell_what_was_done_again(tmp_path: Path) -> None:
+    killed(tmp_path, TOOL, "during")
+    resumed_elsewhere(tmp_path)
+    assert listing(shop.store_in(tmp_path).list("refund-1042")).splitlines() == [
+        "#0 turn:0              llm_call   completed",
+        "#0 turn:0/tool:refund  tool_call  completed",
+        "#0 turn:0/tool:refund  resume     completed",
+        "#1 turn:1              llm_call   completed",
+        "#2 run_end             run_end    completed",
+    ]
+
+
+def test_a_crash_says_what_is_left_and_what_a_resume_will_do(tmp_path: Path) -> None:
+    assert str(killed(tmp_path, TOOL, "during")).splitlines() == [
+        f"run 'refund-1042': its process got SIGKILL during {TOOL}",
+        "#0 turn:0              llm_call   completed",
+        "#0 turn:0/tool:refund  tool_call  completed",
+        'Resume runs refund(order="1042", amount=20) again from the top, with its saved '
+        "arguments. The model is not asked again.",
+    ]
+
+
+def test_a_killed_run_is_seen_as_crashed_at_once(tmp_path: Path) -> None:
+    killed(tmp_path, TOOL, "before")
+    (run,) = shop.store_in(tmp_path).runs()
+    assert run.status == "crashed"
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_run_killed_at_its_end_is_over(tmp_path: Path, when: lab.When) -> None:
+    killed(tmp_path, "run_end", when)
+    with pytest.raises(AlreadyResumed, match="completed"):
+        shop.bot(tmp_path).resume("refund-1042")
+    assert spent(tmp_path) == (2, 1)
+
+
+def test_the_log_of_a_killed_run_names_the_same_agent_as_any_other_run(tmp_path: Path) -> None:
+    killed(tmp_path, "turn:0", "before")
+    agent = shop.bot(tmp_path)
+    agent.run("Refund order 1042", execution_id="whole")
+    store = shop.store_in(tmp_path)
+    assert store.load("refund-1042").run.fingerprint == store.load("whole").run.fingerprint
