@@ -6,6 +6,7 @@ It works where a loop already runs (every notebook), and never patches that loop
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import threading
 from collections.abc import Callable, Coroutine
@@ -82,7 +83,7 @@ def background(work: Callable[[Stop], T]) -> tuple[Future[T], Stop]:
         except Abandoned:
             future.cancel()  # nobody waits any more
         except BaseException as error:  # noqa: BLE001  # handed to whoever waits
-            future.set_exception(error)
+            future.set_exception(_holdable(error))
 
     threading.Thread(target=run, name="durable_nb run", daemon=True).start()
     return future, stop
@@ -107,6 +108,15 @@ def _pass_on(task: asyncio.Task[T], future: Future[T]) -> None:
         future.set_result(task.result())
 
 
+def _holdable(error: BaseException) -> BaseException:
+    """The error as asyncio's futures can hold it: not a StopIteration, of a `next()` that ran dry."""
+    if not isinstance(error, StopIteration):
+        return error
+    held = RuntimeError(f"{error!r} left the run")
+    held.__cause__ = error
+    return held
+
+
 _engine: tuple[int, asyncio.AbstractEventLoop] | None = None
 _starting = threading.Lock()
 
@@ -117,6 +127,16 @@ def _loop() -> asyncio.AbstractEventLoop:
     with _starting:
         if _engine is None or _engine[0] != os.getpid():
             loop = asyncio.new_event_loop()
-            threading.Thread(target=loop.run_forever, name="durable_nb engine", daemon=True).start()
+            threading.Thread(
+                target=_serve, args=[loop], name="durable_nb engine", daemon=True
+            ).start()
             _engine = os.getpid(), loop
         return _engine[1]
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    """Run the loop for good. A task that raises SystemExit or KeyboardInterrupt leaves it with the
+    error, which is for whoever called the task."""
+    while True:
+        with contextlib.suppress(SystemExit, KeyboardInterrupt):
+            loop.run_forever()
