@@ -217,6 +217,7 @@ class SQLiteCheckpointer:
     @contextmanager
     def _claimed(self, writer: int) -> Iterator[None]:
         """Drive while the claim is being written; it is visible only once it is."""
+        self._file.open()  # refuses what cannot be a store, before a lock is made beside it
         self._locks.hold(writer)
         try:
             yield
