@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from durable_nb.core.nodes import Checkpoint, Pending
 from durable_nb.model.entries import Answer, Entry, Log, Reentry, Row, Run, Turn
@@ -39,6 +39,7 @@ class Begun:
     """An `@idempotent` function had begun and left no result: whether it happened is in doubt."""
 
     at: int
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,7 @@ class RunRow(NamedTuple):
     updated: int
     tags: str
     workdir: str | None
+    parent: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,32 @@ class RunStatus:
     updated_at: datetime
     tags: tuple[str, ...] = ()
     workdir: str | None = None
+    parent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A conversation: a run and its follow-ups. `newest` is the run that a prompt continues."""
+
+    session: str
+    newest: str
+    status: str
+    agent: str
+    prompt: str
+    runs: int
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class EffectRow:
+    """What a run's `@idempotent` function did. `kept_at` is None for a call in doubt, or begun."""
+
+    function: str
+    key: str
+    attempts: int
+    begun_at: datetime
+    kept_at: datetime | None
 
 
 class Checkpointer(Protocol):
@@ -86,23 +114,25 @@ class Checkpointer(Protocol):
     All raise `StoreUnusable`, `StoreBusy` or `StoreCorrupt` for what is wrong with the store.
     """
 
-    def create(self, run: Run, entry: Turn, *, at: int, writer: int) -> Lease:
-        """Write a run and its first entry, and drive it. Raises `ExecutionExists`."""
+    def create(self, run: Run, *opening: Entry, at: int, writer: int) -> Lease:
+        """Write a run and its first entries, and drive it. Raises `ExecutionExists`."""
 
     def claim(
         self,
         execution_id: str,
-        entry: Answer | Reentry,
+        entry: Answer | Reentry | End,
         *,
         after: int,
         at: int,
         writer: int,
         take_over: bool = False,
+        definition: str = "",
     ) -> tuple[Lease, Row]:
         """Append the entry that makes the caller the driver, if `after` is the newest number.
 
-        Raises `StaleLog` if it is not, `RunIsLive` if a living process drives the run, unless
-        `take_over` says that it is known to be stopped. Nothing is written then.
+        `definition` is the text behind the entry's fingerprint. Raises `StaleLog` if `after` is
+        not the newest, `RunIsLive` if a living process drives the run, unless `take_over` says
+        that it is known to be stopped. Nothing is written then.
         """
 
     def append(self, lease: Lease, entry: Entry, *, at: int) -> Row:
@@ -112,7 +142,7 @@ class Checkpointer(Protocol):
         """Stop driving. The run is free for others."""
 
     def load(self, execution_id: str) -> Log:
-        """The run with all its rows. Raises `UnknownExecution`."""
+        """The run with all its history. Raises `UnknownExecution`."""
 
     def effect(self, lease: Lease, key: str) -> Effect:
         """What is known of an `@idempotent` call in this run."""
@@ -135,10 +165,41 @@ class Checkpointer(Protocol):
     def list_pending_interrupts(self) -> Sequence[Pending]:
         """Every pause that waits for a decision, oldest first."""
 
+    def effects(self, execution_id: str) -> Sequence[EffectRow]:
+        """What the run's `@idempotent` functions did, oldest first. Raises `UnknownExecution`."""
+
+    def session(self, execution_id: str) -> Sequence[str]:
+        """The runs of the conversation that a run belongs to, oldest first."""
+
+    def sessions(self, *, limit: int | None = None, offset: int = 0) -> Sequence[Session]:
+        """The conversations, the one with the newest run first."""
+
+    def cancel(self, execution_id: str, *, by: str | None = None) -> None:
+        """End a run as cancelled; a live owner stops at its next entry."""
+
+    def delete_execution(self, execution_id: str) -> None:
+        """Forget a run, whatever its status. Raises `RunIsLive` for one that is driven and
+        `InvalidInput` for one that a fork or follow-up needs."""
+
+    def prune(
+        self,
+        older_than: timedelta | float,
+        *,
+        tags: Collection[str] = (),
+        status: str | None = None,
+        dry_run: bool = False,
+    ) -> Sequence[str]:
+        """Forget whole runs that ended longer ago than `older_than` (seconds, or a timedelta),
+        with their effects. Returns their ids, oldest first; with `dry_run`, those that would go.
+
+        Never a paused, crashed or live one, never what a fork or follow-up still needs.
+        """
+
     def close(self) -> None:
         """Let go of files and locks. Anything but another `close` raises `StoreUnusable` after."""
 
 
+@runtime_checkable
 class Readable(Protocol):
     """A store that can be explored without disturbing who writes to it (DESIGN R10)."""
 

@@ -1,0 +1,91 @@
+"""SQL over a store: DuckDB's dialect, the views as tables, an answer as a DataFrame."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+import duckdb
+from pandas import DataFrame
+
+from durable_nb.model.errors import InvalidInput
+from durable_nb.stores.protocol import Checkpointer
+from durable_nb.views.mirror import VIEWS, mirror_of, readable
+from durable_nb.views.shown import is_text
+from durable_nb.views.typed import typed
+
+NO_FRAMES: Mapping[str, DataFrame] = MappingProxyType({})
+
+
+def sql(
+    query: str, *, store: Checkpointer | None = None, frames: Mapping[str, DataFrame] = NO_FRAMES
+) -> DataFrame:
+    """What the last statement of `query` answers; a statement without an answer gives an empty
+    frame. Its tables are runs, steps, messages and pending as the store is now, and `frames` by
+    their names.
+
+    Nothing that a query does outlasts it, and none can reach the store, a file or the network.
+    Raises `InvalidInput` saying what is wrong with the query.
+    """
+    source = readable(store)
+    mirror = mirror_of(source)
+    mirror.take_entries(source)
+    mirror.take_runs(source)  # after the entries: a run is never older here than its steps
+    with mirror.cursor() as cursor:
+        try:
+            last = _statements(cursor, query)[-1]
+            for name, frame in frames.items():
+                cursor.register(name, _checked(name, frame))
+            answer = cursor.execute(query)
+            return typed(answer) if _answers(last) else DataFrame()
+        except duckdb.Error as error:
+            raise InvalidInput(_complaint(error)) from error
+
+
+def _statements(cursor: duckdb.DuckDBPyConnection, query: object) -> Sequence[duckdb.Statement]:
+    found = cursor.extract_statements(query) if is_text(query) else []
+    if not found:
+        raise InvalidInput(f"a query is SQL, such as 'from runs'; this one is {query!r}")
+    if any(statement.type == duckdb.StatementType.TRANSACTION for statement in found):
+        raise InvalidInput(
+            "a query is a transaction of its own, and nothing in it is kept; drop its "
+            "BEGIN, COMMIT or ROLLBACK"
+        )
+    return found
+
+
+def _answers(statement: duckdb.Statement) -> bool:
+    """Whether there is more to show than that it was done; a PIVOT is several statements."""
+    silent = duckdb.ExpectedResultType.NOTHING in statement.expected_result_type
+    return not silent or statement.type == duckdb.StatementType.MULTI
+
+
+def _checked(name: str, frame: object) -> DataFrame:
+    if not is_text(name):
+        raise InvalidInput(f"a frame's name is text, not {name!r}")
+    if not isinstance(frame, DataFrame):
+        raise InvalidInput(
+            f"{name!r} is a {type(frame).__name__}, and only a DataFrame can be queried; make it "
+            "one with pandas.DataFrame(...)"
+        )
+    return frame
+
+
+def _complaint(error: Exception) -> str:
+    """One line: what is wrong, where in the query, and what to do."""
+    text = str(error)
+    if isinstance(error, duckdb.PermissionException):
+        return (
+            "a query reaches the store's tables and the frames it is given, but no file, extension "
+            "or other database; load the data with pandas and name the DataFrame with --with"
+        )
+    if missing := re.search(r"Table with name (.+) does not exist!", text):
+        return (
+            f"no table {missing[1]!r}: there are {', '.join(VIEWS)}. If it is a DataFrame, name it: "
+            f"%%durable_sql --with {missing[1]}, or sql(..., frames={{...}})"
+        )
+    said = re.sub(r"^[\w ]+ Error: ", "", text.partition("\n\nLINE ")[0])
+    where = re.search(r"^LINE (\d+): (.*)$", text, re.MULTILINE)
+    at = f" (line {where[1]}: {where[2].strip()})" if where else ""
+    return " ".join(said.split()) + at
