@@ -1,4 +1,4 @@
-"""`python -m durable_nb.lab.child`: the process that a crash kills. Its parent starts it.
+"""The process that a crash kills. Its parent starts it with `main()` and nothing else.
 
 It reads a job from its standard input, which stays open as a lifeline: when it closes, the parent
 is gone, and the child goes too, with everything that it started.
@@ -20,6 +20,7 @@ from durable_nb.model.errors import DurableError
 
 def main() -> None:
     job = _received()
+    sys.path[:] = job.path
     try:
         agent, store = unpack(job.agent)
         doomed = arm(agent, store, job.point, lambda: _killed(job))
@@ -56,7 +57,3 @@ def _die() -> NoReturn:
     """SIGKILL to the whole session: nothing is flushed, closed or left running."""
     os.killpg(0, signal.SIGKILL)
     raise AssertionError("a process outlived its SIGKILL")
-
-
-if __name__ == "__main__":
-    main()

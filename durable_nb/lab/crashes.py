@@ -24,6 +24,14 @@ from durable_nb.model.errors import DurableError, InvalidInput, UnknownExecution
 from durable_nb.runtime.agent import Agent
 from durable_nb.stores.protocol import Checkpointer
 
+_HOME = str(Path(__file__).parents[2])  # the child imports the durable_nb that its parent did
+_CHILD = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from durable_nb.lab.child import main
+main()
+"""
+
 
 class _Printer(Protocol):
     def text(self, text: str) -> None: ...
@@ -80,7 +88,8 @@ def crash(
     execution_id = agent.ports.new_id() if execution_id is None else execution_id
     packed = pack(agent)
     with tempfile.TemporaryDirectory(prefix="durable_nb-") as folder:
-        job = Job(packed, prompt, execution_id, where, str(Path(folder, "report")))
+        report_to = str(Path(folder, "report"))
+        job = Job(packed, prompt, execution_id, where, report_to, tuple(sys.path))
         code = _spend_a_child(job)
         report = told(job.report)
     if not report.killed:
@@ -100,11 +109,10 @@ def _checked(agent: Agent, where: Point) -> Point:
 def _spend_a_child(job: Job) -> int:
     """Do the job in a child, passing on what it prints. Returns its exit code, -9 if killed."""
     child = subprocess.Popen(
-        [sys.executable, "-P", "-u", "-m", "durable_nb.lab.child"],
+        [sys.executable, "-P", "-u", "-c", _CHILD, _HOME],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(each or os.getcwd() for each in sys.path)},
         start_new_session=True,
     )
     with child:
@@ -120,9 +128,8 @@ def _spend_a_child(job: Job) -> int:
 
 def _hand_over(child: subprocess.Popen[bytes], job: Job) -> None:
     assert child.stdin is not None
-    with suppress(BrokenPipeError):  # it died first: its output and exit code say so
-        child.stdin.write(pickle.dumps(job))
-        child.stdin.flush()
+    child.stdin.write(pickle.dumps(job))
+    child.stdin.flush()  # and it stays open: the child's lifeline
 
 
 def _pass_on(child: subprocess.Popen[bytes]) -> None:

@@ -21,13 +21,15 @@ from durable_nb.stores.protocol import Checkpointer
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One run, and where it is to be killed. `agent` is packed; `report` is a file's path."""
+    """One run, and where it is to be killed. `agent` is packed; `report` is a file's path; `path`
+    is where modules are imported from."""
 
     agent: bytes
     prompt: str
     execution_id: str
     point: Point
     report: str
+    path: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from durable_nb import (
     call,
     idempotent,
 )
+from tests.support.ledger import Ledger
 
 
 class NotingModel:
@@ -30,12 +31,12 @@ class NotingModel:
 
 
 def note(path: Path, line: str) -> None:
-    with path.open("a") as file:
-        file.write(line + "\n")
+    """One call that is the whole effect, for tools that die after their first call."""
+    Ledger(path).add(line)
 
 
 def noted(path: Path) -> list[str]:
-    return path.read_text().splitlines() if path.exists() else []
+    return Ledger(path).lines
 
 
 def store_in(folder: Path) -> SQLiteCheckpointer:

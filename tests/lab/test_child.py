@@ -12,9 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import shop
 
 from durable_nb import Agent, InvalidInput, ScriptedModel, call, lab
+from tests.lab import shop
 
 SCRIPT = """
 import sys, threading

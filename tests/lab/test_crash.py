@@ -11,17 +11,17 @@ import sys
 from pathlib import Path
 
 import pytest
-import shop
 
 from durable_nb import AlreadyResumed, lab
 from durable_nb.core.nodes import listing
+from tests.lab import shop
 
 TOOL = "turn:0/tool:refund"
 RESUME = """
 import sys
 from pathlib import Path
-sys.path.insert(0, sys.argv[1])
-import shop
+sys.path.append(sys.argv[1])
+from tests.lab import shop
 result = shop.bot(Path(sys.argv[2]), remembered=sys.argv[3] == "yes").resume("refund-1042")
 print(result.status, result.output)
 """
@@ -33,8 +33,8 @@ def killed(folder: Path, at: str, when: lab.When, *, remembered: bool = True) ->
 
 
 def resumed_elsewhere(folder: Path, *, remembered: bool = True) -> str:
-    here = str(Path(__file__).parent)
-    arguments = [here, str(folder), "yes" if remembered else "no"]
+    root = str(Path(__file__).parents[2])
+    arguments = [root, str(folder), "yes" if remembered else "no"]
     command = [sys.executable, "-c", RESUME, *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import shop
 
 from durable_nb import (
     Agent,
@@ -23,6 +22,7 @@ from durable_nb import (
     lab,
 )
 from durable_nb.lab.points import Point, point
+from tests.lab import shop
 
 
 @pytest.mark.parametrize(
