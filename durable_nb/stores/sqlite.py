@@ -92,7 +92,7 @@ class SQLiteCheckpointer:
         prepare = partial(for_writing, path=self.path, synchronous=synchronous)
         self._file = SQLiteFile(self.path, prepare)
         self._locks = locks_for(self.path)
-        self._reader = SQLiteReader(self.path, self._locks.held, self._file.open)
+        self._reader = SQLiteReader(self._file, self._locks.held)
 
     def __repr__(self) -> str:
         return f"SQLiteCheckpointer({str(self.path)!r})"

@@ -102,13 +102,14 @@ class SQLiteFile:
         if self._pid != os.getpid():
             _inherited.append(self._connections)
             self._connections, self._pid, self._opening = {}, os.getpid(), threading.Lock()
-        self._refuse_a_changed_file()
+        self.refuse_a_changed_file()
         me = threading.get_ident()  # a dead thread's number, and so its connection, is used again
         if me not in self._connections:
             self._connections[me] = self._patiently(self._connect)
         return self._connections[me]
 
-    def _refuse_a_changed_file(self) -> None:
+    def refuse_a_changed_file(self) -> None:
+        """Raise `StoreUnusable` if there was a file and it is gone, or another one is in its place."""
         if self._seen is not None:
             try:
                 same = os.path.samestat(self._seen, os.stat(self.path))

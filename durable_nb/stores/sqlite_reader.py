@@ -10,14 +10,13 @@ import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from durable_nb.model.values import dumps
 from durable_nb.stores.listing import Newest, with_status
 from durable_nb.stores.migrate import MIGRATIONS, check
 from durable_nb.stores.protocol import RunRow
-from durable_nb.stores.sqlite_file import SQLiteFile
+from durable_nb.stores.sqlite_file import SQLiteFile, Values
 
 PART = 20_000  # rows: some 0.1 s, so that an interrupt is noticed
 
@@ -49,45 +48,45 @@ from runs as r join entries as e
 
 
 class SQLiteReader:
-    """`protocol.Readable` for the file `path`. `held` are the claims of living processes;
-    `bring_up_to_date` gives a file of an older version today's tables."""
+    """`protocol.Readable` for the file that `writer` writes. `held` are the claims of living
+    processes."""
 
-    def __init__(
-        self,
-        path: Path,
-        held: Callable[[], Collection[int]],
-        bring_up_to_date: Callable[[], object],
-    ) -> None:
-        prepare = partial(_check, path=path, bring_up_to_date=bring_up_to_date)
-        self._file = SQLiteFile(path, prepare, mode="ro")
+    def __init__(self, writer: SQLiteFile, held: Callable[[], Collection[int]]) -> None:
+        self._writer = writer
+        self._file = SQLiteFile(writer.path, partial(_check, writer=writer), mode="ro")
         self._held = held
 
     def stamp(self) -> object:
         """`data_version` means something to one connection alone: its thread is part of the stamp."""
-        (version,) = self._file.read("pragma data_version") or [()]
+        (version,) = self._read("pragma data_version") or [()]
         return threading.get_ident(), version, frozenset(self._held())
 
     def entry_rows(self, after: int, execution_id: str | None) -> Iterator[tuple[Any, ...]]:
         statement, of = (_SINCE, ()) if execution_id is None else (_OF_ONE, (execution_id,))
-        while part := self._file.read(statement, [*of, after]):
+        while part := self._read(statement, [*of, after]):
             yield from part
             after = part[-1][0]
 
     def waiting_rows(self) -> Sequence[tuple[Any, ...]]:
-        return self._file.read(_WAITING)
+        return self._read(_WAITING)
 
     def run_rows(self) -> Sequence[RunRow]:
-        runs = [Newest(*row) for row in self._file.read(_RUNS.format(where=""))]
+        runs = [Newest(*row) for row in self._read(_RUNS.format(where=""))]
         return with_status(runs, self._held, self._newest_of)
 
     def close(self) -> None:
         self._file.close()
 
+    def _read(self, statement: str, values: Values = ()) -> list[tuple[Any, ...]]:
+        self._writer.refuse_a_changed_file()
+        return self._file.read(statement, values)
+
     def _newest_of(self, execution_ids: Sequence[str]) -> Sequence[Newest]:
         query = _RUNS.format(where="where r.id in (select value from json_each(?))")
-        return [Newest(*row) for row in self._file.read(query, [dumps(execution_ids)])]
+        return [Newest(*row) for row in self._read(query, [dumps(execution_ids)])]
 
 
-def _check(db: sqlite3.Connection, path: Path, bring_up_to_date: Callable[[], object]) -> None:
-    if check(db, path) < len(MIGRATIONS):
-        bring_up_to_date()
+def _check(db: sqlite3.Connection, writer: SQLiteFile) -> None:
+    """A file of an older version gets today's tables."""
+    if check(db, writer.path) < len(MIGRATIONS):
+        writer.open()
