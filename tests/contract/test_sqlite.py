@@ -1,0 +1,309 @@
+"""What only a file can do: be the wrong file, be read-only, be deleted, be of another version."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import sqlite3
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from durable_nb import (
+    InvalidInput,
+    MemoryCheckpointer,
+    Resume,
+    SQLiteCheckpointer,
+    StoreCorrupt,
+    StoreUnusable,
+    call,
+    interrupt,
+)
+from durable_nb.stores.migrate import APPLICATION_ID, MIGRATIONS
+from durable_nb.stores.open import default_store, open_store, use_store
+from tests.contract.suite import CALLED, OPENING, a_run, paused, started, statuses
+from tests.support.agents import bot
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "runs.sqlite3"
+
+
+def test_making_a_store_touches_nothing(path: Path) -> None:
+    store = SQLiteCheckpointer(path.parent / "new" / "deep" / "runs.sqlite3")
+    assert list(store.runs()) == []
+    store.close()
+    assert list(path.parent.iterdir()) == []
+
+
+def test_the_first_run_makes_the_file_and_its_folders(path: Path) -> None:
+    store = SQLiteCheckpointer(path.parent / "new" / "deep" / "runs.sqlite3")
+    started(store)
+    assert statuses(SQLiteCheckpointer(store.path)) == {"r1": "running"}
+
+
+def test_a_stores_folder_keeps_its_permissions(path: Path) -> None:
+    folder = path.parent / "kept"
+    folder.mkdir(mode=0o751)
+    folder.chmod(0o751)
+    store = SQLiteCheckpointer(folder / "runs.sqlite3")
+    paused(store)
+    store.close()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o751
+
+
+def a_folder(path: Path) -> None:
+    path.mkdir()
+
+
+def text(path: Path) -> None:
+    path.write_text("my diary, not a database\n" * 100)
+
+
+def another_program(path: Path) -> None:
+    db = sqlite3.connect(path)
+    db.execute("create table mine (x)")
+    db.commit()
+    db.close()
+
+
+def another_program_with_an_id(path: Path) -> None:
+    db = sqlite3.connect(path)
+    db.execute("pragma application_id = 77")
+    db.commit()
+    db.close()
+
+
+def a_newer_version(path: Path) -> None:
+    db = sqlite3.connect(path)
+    db.execute(f"pragma application_id = {APPLICATION_ID}")
+    db.execute(f"pragma user_version = {len(MIGRATIONS) + 1}")
+    db.close()
+
+
+def below_a_file(path: Path) -> None:
+    path.parent.rmdir()
+    path.parent.write_text("a file")
+
+
+UNUSABLE = [
+    (a_folder, "is a directory"),
+    (text, "is not a SQLite file"),
+    (another_program, "another program's"),
+    (another_program_with_an_id, "another program's"),
+    (a_newer_version, "newer durable_nb.*upgrade"),
+    (below_a_file, "no usable directory|cannot be opened"),
+]
+
+
+@pytest.mark.parametrize(("make", "why"), UNUSABLE, ids=[make.__name__ for make, _ in UNUSABLE])
+def test_a_path_that_is_no_store_is_refused_and_left_as_it_is(path, make, why: str) -> None:
+    target = path.parent / "place" / "runs.sqlite3"
+    target.parent.mkdir()
+    make(target)
+    before = {each: each.is_file() and each.read_bytes() for each in path.parent.rglob("*")}
+    store = SQLiteCheckpointer(target)
+    agent = bot(store, ["hi"])
+    with pytest.raises(StoreUnusable, match=why):
+        agent.run("go", execution_id="r1")
+    assert agent.llm.asked == 0
+    if target.exists():
+        for ask in (store.runs, store.list_pending_interrupts, lambda: store.load("r1")):
+            with pytest.raises(StoreUnusable, match=why):
+                ask()
+    store.close()
+    assert {each: each.is_file() and each.read_bytes() for each in path.parent.rglob("*")} == before
+
+
+def test_a_read_only_file_is_readable_and_says_why_it_takes_no_run(path: Path) -> None:
+    writer = SQLiteCheckpointer(path)
+    paused(writer)
+    writer.close()
+    path.chmod(0o444)
+    script = (
+        "import sys; from durable_nb import *\n"
+        "import os; os.setgid(65534) if os.getuid() == 0 else None\n"
+        "os.setuid(65534) if os.getuid() == 0 else None\n"
+        "store = SQLiteCheckpointer(sys.argv[1])\n"
+        "try: Agent('bot', ScriptedModel(['hi']), checkpointer=store).run('go')\n"
+        "except StoreUnusable as error: print(error)\n"
+    )
+    world = path.parent  # readable for all, writable for its owner alone
+    for folder in (world, *world.parents):
+        if folder.stat().st_uid == os.getuid() and folder != Path("/"):
+            folder.chmod(folder.stat().st_mode | 0o055)
+    ran = subprocess.run(
+        [sys.executable, "-c", script, str(path)], capture_output=True, text=True, timeout=60
+    )
+    assert "StoreUnusable" not in ran.stderr
+    assert "read-only" in ran.stdout or "cannot be opened" in ran.stdout, ran
+    assert statuses(SQLiteCheckpointer(path)) == {"r1": "paused"}
+
+
+@pytest.mark.parametrize("pattern", ["runs.sqlite3*", "runs.sqlite3"])
+def test_a_deleted_file_is_an_error_and_no_new_empty_store(path, pattern: str, effects) -> None:
+    def work() -> str:
+        effects.add("work")
+        for each in path.parent.glob(pattern):
+            each.unlink()
+        return "ok"
+
+    store = SQLiteCheckpointer(path)
+    with pytest.raises(StoreUnusable, match="deleted"):
+        bot(store, [call("work"), "done"], work).run("go", execution_id="r1")
+    for ask in (
+        store.runs,
+        store.list_pending_interrupts,
+        lambda: store.load("r1"),
+        lambda: started(store, "r2", 2),
+    ):
+        with pytest.raises(StoreUnusable, match="deleted"):
+            ask()
+    assert not path.exists()
+    store.close()
+    assert effects.lines == ["work"]
+
+
+def test_a_replaced_file_is_an_error(path: Path) -> None:
+    store = SQLiteCheckpointer(path)
+    lease = started(store)
+    other = SQLiteCheckpointer(path.with_name("other.sqlite3"))
+    paused(other, "theirs")
+    other.close()
+    os.replace(other.path, path)
+    with pytest.raises(StoreUnusable, match="deleted or replaced"):
+        store.append(lease, CALLED, at=1)
+
+
+def test_deleted_locks_are_an_error_not_a_second_driver(path: Path) -> None:
+    store = SQLiteCheckpointer(path)
+    started(store)
+    for side in path.parent.glob("*-locks"):
+        side.unlink()
+    with pytest.raises(StoreUnusable, match="deleted while in use"):
+        store.runs()
+    with pytest.raises(StoreUnusable, match="deleted while in use"):
+        started(store, "r2", 2)
+
+
+@pytest.mark.parametrize("changed", ["body", "turn", "tool", "at", "writer", "checksum"])
+def test_a_changed_row_is_named_and_nothing_runs(path: Path, changed: str, effects) -> None:
+    def work() -> str:
+        interrupt("why")
+        effects.add("work")
+        return "ok"
+
+    store = SQLiteCheckpointer(path)
+    for execution_id in ("fine", "hurt"):
+        bot(store, [call("work"), "done"], work).run("go", execution_id=execution_id)
+    with sqlite3.connect(path) as db:
+        where = "where number = 2 and run = (select key from runs where id = 'hurt')"
+        value = {"body": "replace(body, 'work', 'worK')", "tool": "'w'"}.get(
+            changed, f"{changed} + 90"
+        )
+        db.execute(f"update entries set {changed} = {value} {where}")
+    db.close()
+    with pytest.raises(StoreCorrupt, match=r"entry \d+ of run 'hurt'"):
+        bot(store, ["x"], work).resume("hurt", resume_value=Resume(True))
+    assert effects.lines == []
+    assert statuses(store) == {"fine": "paused", "hurt": "paused"}
+    assert (
+        bot(store, [call("work"), "done"], work).resume("fine", resume_value=Resume(True)).status
+        == "completed"
+    )
+
+
+def test_a_damaged_page_is_an_error_of_ours(path: Path) -> None:
+    store = SQLiteCheckpointer(path)
+    for writer in range(1, 60):
+        store.release(started(store, f"r{writer}", writer))
+    store.close()
+    with sqlite3.connect(path) as db:
+        db.execute("pragma wal_checkpoint(truncate)").fetchall()
+    db.close()
+    data = bytearray(path.read_bytes())
+    data[4096:] = b"\x00\xff" * ((len(data) - 4096) // 2)
+    path.write_bytes(data)
+    with pytest.raises((StoreCorrupt, StoreUnusable), match=r"damaged|cannot be used"):
+        SQLiteCheckpointer(path).runs()
+
+
+def test_a_store_is_handed_to_another_process_by_its_path(path: Path) -> None:
+    store = SQLiteCheckpointer(path, synchronous="NORMAL")
+    started(store)
+    again = pickle.loads(pickle.dumps(store))
+    assert (again.path, again._synchronous) == (path, "NORMAL")
+    assert statuses(again) == {"r1": "running"}
+    assert repr(store) == f"SQLiteCheckpointer({str(path)!r})"
+    with pytest.raises(InvalidInput, match="SQLiteCheckpointer"):
+        pickle.dumps(MemoryCheckpointer())
+
+
+def test_a_path_with_odd_characters_is_a_path(tmp_path: Path) -> None:
+    for name in ("a b?mode=ro.sqlite3", "it's #1%20.sqlite3", "名前.sqlite3"):
+        store = SQLiteCheckpointer(tmp_path / name)
+        started(store)
+        assert (tmp_path / name).is_file()
+        assert statuses(SQLiteCheckpointer(tmp_path / name)) == {"r1": "running"}
+
+
+def test_a_copy_of_a_closed_store_is_a_store(path: Path) -> None:
+    store = SQLiteCheckpointer(path)
+    paused(store)
+    store.close()
+    shutil.copy(path, path.with_name("copy.sqlite3"))
+    assert statuses(SQLiteCheckpointer(path.with_name("copy.sqlite3"))) == {"r1": "paused"}
+
+
+def test_a_run_that_ended_leaves_little_in_the_write_ahead_log(path: Path) -> None:
+    def work() -> str:
+        return "x" * 1000
+
+    store = SQLiteCheckpointer(path, synchronous="NORMAL")
+    bot(store, [call("work")] * 30 + ["done"], work).run("go")
+    assert path.with_name("runs.sqlite3-wal").stat().st_size == 0
+
+
+def test_an_end_is_written_while_somebody_reads(path: Path) -> None:
+    store = SQLiteCheckpointer(path)
+    started(store)
+    reader = sqlite3.connect(path, isolation_level=None)
+    reader.execute("begin")
+    reader.execute("select * from entries").fetchall()
+    assert bot(store, ["done"]).run("go", execution_id="r2").status == "completed"
+    reader.close()
+
+
+@pytest.mark.parametrize("opener", [open_store, SQLiteCheckpointer])
+def test_one_path_is_one_store(path: Path, opener, monkeypatch) -> None:
+    monkeypatch.chdir(path.parent)
+    assert opener("runs.sqlite3").path == path
+    assert open_store("runs.sqlite3") is open_store(path)
+
+
+def test_an_empty_path_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="empty"):
+        open_store("")
+
+
+def test_a_store_in_use_is_the_default_one(path: Path, monkeypatch) -> None:
+    monkeypatch.delenv("DURABLE_NB_STORE", raising=False)
+    memory = MemoryCheckpointer()
+    use_store(memory)
+    try:
+        assert default_store() is memory
+    finally:
+        use_store(None)
+    monkeypatch.setenv("DURABLE_NB_STORE", str(path))
+    assert default_store() is open_store(path)
+
+
+def test_a_run_of_another_directory_is_what_it_says(path: Path) -> None:
+    store = SQLiteCheckpointer(path)
+    store.create(a_run(workdir="/data"), OPENING, at=1, writer=1)
+    assert store.runs()[0].workdir == "/data"
