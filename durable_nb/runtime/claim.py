@@ -1,73 +1,56 @@
-"""Getting hold of a run: a new one, a paused one, a dead one. Nothing here performs a step.
+"""Getting hold of a run that paused or died. Nothing here performs a step.
 
 Everything that can refuse is asked before the claim is written (DESIGN R2).
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+import os
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from durable_nb.core.decide import arguments_of
-from durable_nb.core.reopen import needed_tools, reopen
-from durable_nb.core.state import State, fold
+from durable_nb.core.branch import follow_up
+from durable_nb.core.changes import changes
+from durable_nb.core.reopen import Claimant, reopen
+from durable_nb.core.state import State, state_of
 from durable_nb.model.decisions import Resume
-from durable_nb.model.entries import Log, Row, Run, Turn
-from durable_nb.model.errors import (
-    AgentMismatch,
-    InvalidInput,
-    MissingTool,
-    RunIsLive,
-    StaleLog,
+from durable_nb.model.entries import Answer, Log, Reentry, Turn
+from durable_nb.model.errors import ExecutionExists, InvalidInput, RunIsLive, StaleLog
+from durable_nb.runtime.begin import start_follow_up
+from durable_nb.runtime.checks import (
+    check_edit,
+    check_name,
+    check_prompt,
+    check_tools,
+    checked_place,
 )
-from durable_nb.model.messages import Message
-from durable_nb.model.values import digest
 from durable_nb.runtime.loop import Drive
 from durable_nb.stores import refusals
-from durable_nb.stores.protocol import Checkpointer, Lease
 
 if TYPE_CHECKING:
     from durable_nb.runtime.agent import Agent
 
 PATIENCE = 2.0  # seconds that a resume waits for whoever drives the run
-MAX_PROMPT = 10_000_000  # bytes
-MAX_ID = 512  # bytes
-HEAD = 500  # characters of the prompt that lists show
 
 
-def start(
-    agent: Agent,
-    prompt: str,
-    *,
-    execution_id: str | None = None,
-    workdir: str | None = None,
-    tags: Sequence[str] = (),
-) -> Drive:
-    """Write a new run's first entry. Raises `InvalidInput` and `ExecutionExists`."""
-    _check_prompt(prompt)
-    execution_id = agent.ports.new_id() if execution_id is None else execution_id
-    _check_id(execution_id)
-    at, writer = agent.ports.clock(), agent.ports.new_writer()
-    definition = agent.definition()
-    run = Run(
-        execution_id=execution_id,
-        agent=agent.name,
-        prompt=_head(prompt),
-        created_at=at,
-        session=execution_id,
-        definition=json.dumps(definition),
-        fingerprint=digest(definition),
-        workdir=workdir,
-        tags=tuple(tags),
-    )
-    said = [Message("user", prompt)]
-    if agent.system_prompt:
-        said.insert(0, Message("system", agent.system_prompt))
-    opening = Turn(0, tuple(said))
-    store = agent.checkpointer
-    lease = store.create(run, opening, at=at, writer=writer)
-    return _drive(agent, store, lease, fold([Row(lease.number, at, writer, opening)]), run)
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a resume asks for: an answer to a pause, a prompt, or just to go on."""
+
+    decision: Resume | None = None
+    pause: int | None = None
+    prompt: str | None = None
+    take_over: bool = False
+    workdir: str | os.PathLike[str] | None = None
+    move: bool = False
+
+    def __post_init__(self) -> None:
+        if self.decision is not None and not isinstance(self.decision, Resume):
+            raise InvalidInput(f"a decision is a Resume(approved=...), not {self.decision!r}")
+        if self.prompt is not None:
+            check_prompt(self.prompt)
+            if self.decision is not None:
+                raise InvalidInput("answer the pause first, then go on with a prompt")
 
 
 def claim(
@@ -76,101 +59,90 @@ def claim(
     *,
     decision: Resume | None = None,
     pause: int | None = None,
+    prompt: str | None = None,
     take_over: bool = False,
+    workdir: str | os.PathLike[str] | None = None,
+    move: bool = False,
 ) -> Drive:
     """Append the entry that makes this process the run's driver.
 
-    Raises `UnknownExecution`, `AgentMismatch`, `MissingTool`, `RunPaused`, `AlreadyResumed`,
-    `RunIsLive`, `NotStorable` or `InvalidInput`, and then nothing was written.
+    With a `prompt` the newest run of the session is meant, and one that is over is followed by the
+    session's next. Raises `UnknownExecution`, `AgentMismatch`, `MissingTool`, `RunPaused`,
+    `AlreadyResumed`, `RunIsLive`, `NotStorable` or `InvalidInput`; nothing was written then.
     """
-    store, ports = agent.checkpointer, agent.ports
-    give_up = ports.monotonic() + PATIENCE
-    first: State | None = None
+    wish = Wish(decision, pause, prompt, take_over, workdir, move)
+    give_up = agent.ports.monotonic() + PATIENCE
+    first: tuple[str, int] | None = None
     while True:
-        log = store.load(execution_id)
-        state = fold(log.rows)
-        entry = reopen(execution_id, state, decision=decision, pause=pause, by=ports.user())
-        _check_agent(agent, log, state, decision)
-        first = first or state
-        if state.claim.number == first.claim.number:
-            at, writer = ports.clock(), ports.new_writer()
+        log = agent.checkpointer.load(_meant(agent, execution_id, wish))
+        state = state_of(log)
+        wish = _bound(wish, state)
+        entry = _entry(agent, log, state, wish)
+        seen = (log.run.execution_id, state.claim.number)
+        first = first or seen
+        if seen == first:
             try:
-                lease, row = store.claim(
-                    execution_id,
-                    entry,
-                    after=state.number,
-                    at=at,
-                    writer=writer,
-                    take_over=take_over,
-                )
-                return _drive(agent, store, lease, state.plus(row), log.run)
-            except (RunIsLive, StaleLog):
+                return _take(agent, log, state, entry, wish)
+            except (RunIsLive, StaleLog, ExecutionExists):
                 pass  # somebody drives it: see what becomes of it
         elif not log.live:
-            raise refusals.beaten(execution_id)
-        if ports.monotonic() > give_up:
-            raise refusals.live(execution_id)
-        ports.sleep(0.01)
+            raise refusals.beaten(log.run.execution_id)
+        if agent.ports.monotonic() > give_up:
+            raise refusals.live(log.run.execution_id)
+        agent.ports.sleep(0.01)
 
 
-def _drive(agent: Agent, store: Checkpointer, lease: Lease, state: State, run: Run) -> Drive:
-    return Drive(
-        agent=agent.name,
-        llm=agent.llm,
-        tools=agent.toolbox,
-        max_turns=agent.max_turns,
-        store=store,
-        ports=agent.ports,
-        lease=lease,
-        state=state,
-        workdir=run.workdir,
-    )
+def _bound(wish: Wish, state: State) -> Wish:
+    """A decision is for the pause that is open when the run is first read, and for no later one."""
+    if wish.decision is None or wish.pause is not None or state.status != "paused":
+        return wish
+    return replace(wish, pause=state.number)
 
 
-def _check_agent(agent: Agent, log: Log, state: State, decision: Resume | None) -> None:
+def _meant(agent: Agent, execution_id: str, wish: Wish) -> str:
+    """A prompt goes to the newest run of the conversation, everything else to the run named."""
+    if wish.prompt is None:
+        return execution_id
+    return agent.checkpointer.session(execution_id)[-1]
+
+
+def _entry(agent: Agent, log: Log, state: State, wish: Wish) -> Answer | Reentry | Turn:
+    """What to append for the wish. Raises whatever there is to refuse."""
     execution_id = log.run.execution_id
-    if log.run.agent != agent.name:
-        raise AgentMismatch(
-            f"run {execution_id!r} belongs to agent {log.run.agent!r}, not to {agent.name!r}; "
-            "resume it with that one"
-        )
-    for tool in needed_tools(state):
-        if tool not in agent.toolbox:
-            raise MissingTool(
-                f"run {execution_id!r} needs the tool {tool!r}, which agent {agent.name!r} does "
-                "not have; add it and resume again. Nothing was claimed"
-            )
-    if decision is not None and decision.edited and state.step is not None:
-        try:
-            agent.toolbox[state.step.tool].validate({**arguments_of(state), **decision.edited})
-        except ValueError as error:
-            raise InvalidInput(f"the edit was not taken: {error}") from error
+    check_name(agent, log)
+    place = checked_place(execution_id, state, wish.workdir, move=wish.move)
+    if wish.prompt is not None and state.status in ("completed", "cancelled"):
+        return follow_up(state, wish.prompt)
+    definition = agent.definition()
+    who = Claimant(
+        by=agent.ports.user(),
+        at=agent.ports.clock(),
+        fingerprint=definition.fingerprint,
+        changed=changes(log.definition, definition.text),
+        workdir=place,
+    )
+    entry = reopen(
+        execution_id, state, who, decision=wish.decision, pause=wish.pause, prompt=wish.prompt
+    )
+    check_tools(agent, execution_id, state)
+    if isinstance(entry, Answer) and entry.edited:
+        check_edit(agent, state, entry.edited)
+    return entry
 
 
-def _check_prompt(prompt: object) -> None:
-    if not isinstance(prompt, str) or not prompt.strip():
-        raise InvalidInput(f"a prompt is text with something in it, not {prompt!r}")
-    size = len(prompt.encode("utf-8", "surrogatepass"))
-    if size > MAX_PROMPT:
-        raise InvalidInput(
-            f"the prompt is {size:,} bytes, the limit is {MAX_PROMPT:,}; put the data in a file "
-            "and let a tool read it"
-        )
-
-
-def _check_id(execution_id: object) -> None:
-    if not isinstance(execution_id, str) or not execution_id:
-        raise InvalidInput(f"an execution_id is text with something in it, not {execution_id!r}")
-    try:
-        size = len(execution_id.encode())
-    except UnicodeEncodeError as error:
-        raise InvalidInput(f"the execution_id {execution_id!r} is not valid text") from error
-    if size > MAX_ID or "\0" in execution_id:
-        raise InvalidInput(
-            f"an execution_id has at most {MAX_ID} bytes and no NUL; this one has {size}"
-        )
-
-
-def _head(prompt: str) -> str:
-    """The prompt's first line or so, for lists: text that every database can hold."""
-    return prompt[:HEAD].replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+def _take(
+    agent: Agent, log: Log, state: State, entry: Answer | Reentry | Turn, wish: Wish
+) -> Drive:
+    if isinstance(entry, Turn):
+        place = checked_place(log.run.execution_id, state, wish.workdir, move=wish.move)
+        return start_follow_up(agent, log, state, entry, place)
+    lease, row = agent.checkpointer.claim(
+        log.run.execution_id,
+        entry,
+        after=state.number,
+        at=agent.ports.clock(),
+        writer=agent.ports.new_writer(),
+        take_over=wish.take_over,
+        definition=agent.definition().text,
+    )
+    return agent.drive_of(lease, state.plus(row))
