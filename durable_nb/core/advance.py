@@ -8,7 +8,7 @@ from typing import cast
 
 from durable_nb.core.state import State
 from durable_nb.model.entries import End, Entry, Pause, ToolCall, Turn
-from durable_nb.model.events import Event, Interrupted, Replied, Returned
+from durable_nb.model.events import Event, Interrupted, Replied, Returned, Stopped
 from durable_nb.model.messages import Message, Usage
 from durable_nb.model.values import digest
 
@@ -27,6 +27,8 @@ def advance(state: State, event: Event) -> Entry:
             return _next(state, _settled(state, event))
         case Interrupted():
             return _paused(state, event)
+        case Stopped():
+            return End(state.turn + 1, "cancelled", error=event.why)
 
 
 def identify(message: Message, state: State) -> tuple[Message, frozenset[str]]:
@@ -57,7 +59,7 @@ def _settled(state: State, event: Returned) -> tuple[Message, ...]:
     """The step's result; after a pause, also one for each sibling, none of which will run (R3)."""
     first, *siblings = state.transcript.open_calls()
     said = [_result(first.id, "\n".join([*_verdicts(state), event.content]))]
-    if state.answers:
+    if any(answered.pause.asks == "approval" for answered in state.answers):
         said += [
             _result(call.id, f"[not run: {first.tool} waited for a person; ask again if needed]")
             for call in siblings
@@ -70,7 +72,11 @@ def _verdicts(state: State) -> list[str]:
     lines = []
     for answered in state.answers:
         answer = answered.answer
-        if not answer.approved:
+        if answer.outcome is not None:
+            continue
+        if answer.source == "timeout":
+            lines.append(f"[expired: {answer.reason}]")
+        elif not answer.approved:
             why = f": {answer.reason}" if answer.reason else ""
             lines.append(f"[rejected by {answer.by}{why}]")
         elif answer.edited:
@@ -90,6 +96,9 @@ def _paused(state: State, event: Interrupted) -> Pause:
         digest=digest(event.context),
         position=event.position,
         on_reject=event.on_reject,
+        asks=event.asks,
+        key=event.key,
+        expires_at=event.expires_at,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from durable_nb.core.state import State
-from durable_nb.model.commands import AskModel, Command, RunTool, SkipTool, Stop, Wait
+from durable_nb.model.commands import AskModel, Command, EndRun, RunTool, Stop, TellModel, Wait
 from durable_nb.model.entries import Answer, End, Pause, ToolCall, Turn
 
 
@@ -15,9 +15,9 @@ def decide(state: State) -> Command:
         case Turn():
             return AskModel(entry.turn, state.transcript)
         case ToolCall():
-            return RunTool(entry, entry.arguments)
+            return RunTool(_step(state), arguments_of(state), in_doubt=state.died)
         case Answer():
-            return _answered(state, cast("ToolCall", state.step))
+            return _answered(state)
         case Pause():
             return Wait(entry)
         case End():
@@ -26,16 +26,25 @@ def decide(state: State) -> Command:
             raise AssertionError(f"{entry} is never at the program counter")
 
 
-def _answered(state: State, step: ToolCall) -> Command:
-    newest = state.answers[-1]
-    if newest.pause.on_reject == "skip" and not newest.answer.approved:
-        return SkipTool(step)
-    return RunTool(step, arguments_of(state), state.answers)
+def _answered(state: State) -> Command:
+    newest, step = state.answers[-1], _step(state)
+    answer, pause = newest.answer, newest.pause
+    if answer.outcome == "stop":
+        return EndRun(answer.by)
+    if answer.outcome == "happened" and pause.key is None:
+        return TellModel(step, answer.result)
+    if pause.on_reject == "skip" and not answer.approved and answer.outcome is None:
+        return TellModel(step, f"{step.tool} was not run")
+    return RunTool(step, arguments_of(state), state.answers, in_doubt=state.died)
 
 
 def arguments_of(state: State) -> dict[str, object]:
     """The step's arguments, with what approvers edited over what the model asked for."""
-    arguments = dict(cast("ToolCall", state.step).arguments)
+    arguments = dict(_step(state).arguments)
     for answered in state.answers:
         arguments.update(answered.answer.edited or {})
     return arguments
+
+
+def _step(state: State) -> ToolCall:
+    return cast(ToolCall, state.step)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from durable_nb.core.decide import arguments_of, decide
 from durable_nb.core.state import State
-from durable_nb.model.commands import AskModel, RunTool, SkipTool, Stop, Wait
+from durable_nb.model.commands import AskModel, EndRun, RunTool, Stop, TellModel, Wait
 
 
 def explain(state: State) -> str:
@@ -20,8 +20,18 @@ def explain(state: State) -> str:
                 f"Resume runs {call_text(step.tool, arguments)} again from the top, {saved}. "
                 "The model is not asked again."
             )
-        case SkipTool(step):
-            return f"Resume tells the model that {step.tool} was rejected. The tool is not run."
+        case TellModel(step):
+            return (
+                f"Resume tells the model what was decided about {step.tool}. The tool is not run."
+            )
+        case EndRun(by):
+            return f"Resume ends the run, as {by} decided. Nothing is run."
+        case Wait(pause) if pause.asks == "in_doubt":
+            call = call_text(pause.tool, arguments_of(state))
+            return (
+                f"{call} had begun when its process died. Say that it happened and what it "
+                "returned, or run it again, or stop the run."
+            )
         case Wait(pause):
             call = call_text(pause.tool, arguments_of(state))
             return (

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import zip_longest
 from typing import cast
 
-from durable_nb.core.state import State, fold
+from durable_nb.core.state import state_of
 from durable_nb.model.entries import (
     Answer,
     End,
@@ -39,12 +39,13 @@ class Checkpoint:
     agent_path: str
     created_at: datetime
     entry: Entry
-    _upto: tuple[Row, ...]
+    _log: Log = field(repr=False)
 
     @property
     def state_snapshot(self) -> dict[str, object]:
         """The messages and tokens up to and including this row, computed when asked for."""
-        state: State = fold(self._upto)
+        upto = tuple(row for row in self._log.rows if row.number <= self.number)
+        state = state_of(replace(self._log, rows=upto))
         messages: tuple[Message, ...] = tuple(state.transcript)
         return {"turn": state.turn, "messages": messages, "usage": state.usage}
 
@@ -66,10 +67,12 @@ class Pending:
     tool: str
     arguments: Mapping[str, object]
     created_at: datetime
+    asks: str = "approval"
+    expires_at: datetime | None = None
 
 
 def checkpoints(log: Log) -> list[Checkpoint]:
-    """All rows of a run as users see them, oldest first."""
+    """A run's own rows as users see them, oldest first."""
     return [
         Checkpoint(
             execution_id=log.run.execution_id,
@@ -81,9 +84,9 @@ def checkpoints(log: Log) -> list[Checkpoint]:
             agent_path=agent_path(log.run.agent, row.entry),
             created_at=moment(row.at),
             entry=row.entry,
-            _upto=log.rows[: at + 1],
+            _log=log,
         )
-        for at, row in enumerate(log.rows)
+        for row in log.own
     ]
 
 
@@ -93,7 +96,9 @@ def pending(run: Run, step: Sequence[Row]) -> Pending:
     pause = cast("Pause", row.entry)
     arguments = dict(call.arguments)
     for earlier in step:
-        if isinstance(earlier.entry, Answer):
+        if isinstance(earlier.entry, Reentry) and earlier.entry.why == "fork":
+            arguments = dict(call.arguments)
+        if isinstance(earlier.entry, Answer | Reentry):
             arguments.update(earlier.entry.edited or {})
     return Pending(
         execution_id=run.execution_id,
@@ -105,6 +110,8 @@ def pending(run: Run, step: Sequence[Row]) -> Pending:
         agent=run.agent,
         tool=pause.tool,
         arguments=arguments,
+        asks=pause.asks,
+        expires_at=None if pause.expires_at is None else moment(pause.expires_at),
         created_at=moment(row.at),
     )
 

@@ -1,14 +1,14 @@
 """Entries as text, and back. Every version ever written stays readable (DESIGN sections 2 and 7).
 
-A stored entry is columns that databases select by (kind, turn, tool) and a JSON body that names its
-version. Its checksum covers all of them.
+A stored entry is columns that databases select by (kind, turn, tool) and a JSON body with the rest
+of the entry's fields, those at their defaults left out. A checksum covers all of it.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 from durable_nb.model.entries import Answer, End, Entry, Pause, Reentry, Row, ToolCall, Turn
@@ -17,7 +17,7 @@ from durable_nb.model.messages import Call, Message, Usage
 from durable_nb.model.values import Json, dumps, freeze, loads, thaw
 
 VERSION = 1
-KINDS: dict[type, str] = {
+KINDS: Mapping[type, str] = {
     Turn: "turn",
     ToolCall: "tool_call",
     Pause: "pause",
@@ -25,6 +25,8 @@ KINDS: dict[type, str] = {
     Reentry: "reentry",
     End: "end",
 }
+_CLASSES: Mapping[str, Callable[..., Entry]] = {kind: entry for entry, kind in KINDS.items()}
+_COLUMNS = ("turn", "tool")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,63 +62,14 @@ def decode(stored: Stored, execution_id: str) -> Row:
             "differs. Nothing was run; restore the store from a copy"
         )
     body = loads(s.body)
-    if body["v"] != VERSION:
+    if body.pop("v") != VERSION:
         raise StoreCorrupt(
-            f"entry {s.number} of run {execution_id!r} has version {body['v']}; this "
-            f"durable_nb reads up to {VERSION}: upgrade it"
+            f"entry {s.number} of run {execution_id!r} was written by a newer durable_nb; this "
+            f"one reads entries up to version {VERSION}: upgrade it"
         )
-    return Row(s.number, s.at, s.writer, _ENTRY[s.kind](s.turn, s.tool, body), s.frame)
-
-
-def _checksum(*columns: object) -> int:
-    return zlib.crc32("\x1f".join(map(str, columns)).encode())
-
-
-def _body(entry: Entry) -> dict[str, Json]:
-    match entry:
-        case Turn():
-            return _said(entry)
-        case ToolCall():
-            arguments = freeze(entry.arguments, "arguments")
-            return {
-                "call_id": freeze(entry.call_id, "call_id"),
-                "arguments": arguments,
-                **_said(entry),
-            }
-        case Pause():
-            return {
-                "reason": freeze(entry.reason, "reason"),
-                "context": freeze(entry.context, "context"),
-                "digest": entry.digest,
-                "position": entry.position,
-                "on_reject": entry.on_reject,
-            }
-        case Answer():
-            return {
-                "pause": entry.pause,
-                "approved": entry.approved,
-                "by": freeze(entry.by, "by"),
-                "reason": freeze(entry.reason, "reason"),
-                "metadata": freeze(entry.metadata, "metadata"),
-                "edited": freeze(entry.edited, "edited"),
-                "source": entry.source,
-                "shown": entry.shown,
-                "ran": entry.ran,
-            }
-        case Reentry():
-            return {"of": entry.of, "by": freeze(entry.by, "by")}
-        case End():
-            output, error = freeze(entry.output, "output"), freeze(entry.error, "error")
-            return {"status": entry.status, "output": output, "error": error, **_said(entry)}
-
-
-def _said(entry: Turn | ToolCall | End) -> dict[str, Json]:
-    said: dict[str, Json] = {}
-    if entry.messages:
-        said["messages"] = [message_json(message) for message in entry.messages]
-    if entry.usage != Usage():
-        said["usage"] = [entry.usage.input_tokens, entry.usage.output_tokens]
-    return said
+    columns = {"turn": s.turn, "tool": s.tool} if s.kind not in _WITHOUT_TOOL else {"turn": s.turn}
+    rest = {name: _THAW.get(name, thaw)(form) for name, form in body.items()}
+    return Row(s.number, s.at, s.writer, _CLASSES[s.kind](**columns, **rest), s.frame)
 
 
 def message_json(message: Message) -> Json:
@@ -150,58 +103,48 @@ def message_from(form: Json) -> Message:
     return Message(form["role"], thaw(form.get("content", "")), calls, tool_call_id, extra)
 
 
-def _messages(body: Json) -> tuple[Message, ...]:
-    return tuple(map(message_from, body.get("messages", ())))
+def _checksum(*columns: object) -> int:
+    return zlib.crc32("\x1f".join(map(str, columns)).encode())
 
 
-def _usage(body: Json) -> Usage:
-    return Usage(*body.get("usage", ()))
+def _body(entry: Entry) -> dict[str, Json]:
+    body: dict[str, Json] = {}
+    for name, default in _FIELDS[type(entry)]:
+        value = getattr(entry, name)
+        if value != default or type(value) is not type(default):
+            body[name] = _FREEZE.get(name, freeze)(value, name)
+    return body
 
 
-def _turn(turn: int, tool: Any, body: Json) -> Entry:
-    return Turn(turn, _messages(body), _usage(body))
+def _freeze_messages(messages: tuple[Message, ...], _name: str) -> Json:
+    return [message_json(message) for message in messages]
 
 
-def _tool_call(turn: int, tool: Any, body: Json) -> Entry:
-    arguments = thaw(body["arguments"])
-    return ToolCall(turn, tool, thaw(body["call_id"]), arguments, _messages(body), _usage(body))
+def _freeze_usage(usage: Usage, _name: str) -> Json:
+    return [usage.input_tokens, usage.output_tokens]
 
 
-def _pause(turn: int, tool: Any, body: Json) -> Entry:
-    reason, context = thaw(body["reason"]), thaw(body["context"])
-    return Pause(turn, tool, reason, context, body["digest"], body["position"], body["on_reject"])
+def _freeze_names(names: tuple[str, ...], name: str) -> Json:
+    return freeze(list(names), name)
 
 
-def _answer(turn: int, tool: Any, body: Json) -> Entry:
-    return Answer(
-        turn,
-        tool,
-        pause=body["pause"],
-        approved=body["approved"],
-        by=thaw(body["by"]),
-        reason=thaw(body["reason"]),
-        metadata=thaw(body["metadata"]),
-        edited=thaw(body["edited"]),
-        source=body["source"],
-        shown=body["shown"],
-        ran=body["ran"],
+_REQUIRED = object()
+_FIELDS: Mapping[type, tuple[tuple[str, object], ...]] = {
+    kind: tuple(
+        (field.name, _REQUIRED if field.default is MISSING else field.default)
+        for field in fields(kind)
+        if field.name not in _COLUMNS
     )
-
-
-def _reentry(turn: int, tool: Any, body: Json) -> Entry:
-    return Reentry(turn, tool, body["of"], thaw(body["by"]))
-
-
-def _end(turn: int, tool: Any, body: Json) -> Entry:
-    output, error = thaw(body["output"]), thaw(body["error"])
-    return End(turn, body["status"], output, error, _messages(body), _usage(body))
-
-
-_ENTRY: dict[str, Callable[[int, Any, Json], Entry]] = {
-    "turn": _turn,
-    "tool_call": _tool_call,
-    "pause": _pause,
-    "answer": _answer,
-    "reentry": _reentry,
-    "end": _end,
+    for kind in KINDS
+}
+_WITHOUT_TOOL = ("turn", "end")
+_FREEZE: Mapping[str, Callable[[Any, str], Json]] = {
+    "messages": _freeze_messages,
+    "usage": _freeze_usage,
+    "changed": _freeze_names,
+}
+_THAW: Mapping[str, Callable[[Json], Any]] = {
+    "messages": lambda forms: tuple(map(message_from, forms)),
+    "usage": lambda tokens: Usage(*tokens),
+    "changed": tuple,
 }

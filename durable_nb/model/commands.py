@@ -12,32 +12,47 @@ from durable_nb.model.transcript import Transcript
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A pause of the step in progress, and what was decided."""
+    """A pause of the step in progress, and what was decided in the entry of that number."""
 
+    number: int
     pause: Pause
     answer: Answer
 
 
 @dataclass(frozen=True, slots=True)
 class AskModel:
+    """Ask for the reply to the messages."""
+
     turn: int
     messages: Transcript
 
 
 @dataclass(frozen=True, slots=True)
 class RunTool:
-    """Run the step's tool from the top with `arguments`; `answers` are what its gates return."""
+    """Run the step's tool from the top; `answers` are what its gates return.
+
+    `in_doubt`: the call had begun in a process that is gone, and left no result.
+    """
 
     step: ToolCall
     arguments: Mapping[str, object]
     answers: tuple[Answered, ...] = ()
+    in_doubt: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class SkipTool:
-    """A rejected gate said that its tool is not to be entered again."""
+class TellModel:
+    """Take this as the step's result; its tool is not entered."""
 
     step: ToolCall
+    content: object
+
+
+@dataclass(frozen=True, slots=True)
+class EndRun:
+    """A person said to stop."""
+
+    by: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,4 +69,4 @@ class Stop:
     end: End
 
 
-Command: TypeAlias = AskModel | RunTool | SkipTool | Wait | Stop
+Command: TypeAlias = AskModel | RunTool | TellModel | EndRun | Wait | Stop

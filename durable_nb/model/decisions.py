@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from durable_nb.model.entries import Outcome
 from durable_nb.model.errors import InvalidInput
 
 
@@ -13,7 +14,8 @@ class Resume:
     """The decision that `interrupt()` returns (DESIGN R8). Only `Resume(approved=True)` approves.
 
     `by` names who decided: else `metadata["approver"]`, else the user of this computer. `reason`
-    reaches the model word for word. `edited` replaces arguments of the tool by name.
+    reaches the model word for word. `edited` replaces arguments of the tool by name. A call in
+    doubt is answered with `Resume.happened(result)`, `Resume.run_again()` or `Resume.stop()`.
 
     Raises `TypeError` for an `approved` that is not a boolean, and whenever a `Resume` itself is
     used as a condition: `if interrupt(...)` would take every rejection for a yes.
@@ -24,6 +26,23 @@ class Resume:
     reason: str | None = None
     edited: Mapping[str, object] | None = None
     by: str | None = None
+    outcome: Outcome | None = field(default=None, kw_only=True)
+    result: object = field(default=None, kw_only=True)
+
+    @classmethod
+    def happened(cls, result: object = None, *, by: str | None = None) -> Resume:
+        """The call in doubt took effect, and this is what it returned: do not run it again."""
+        return cls(False, by=by, outcome="happened", result=result)
+
+    @classmethod
+    def run_again(cls, *, by: str | None = None) -> Resume:
+        """The call in doubt did not take effect: run it, this once."""
+        return cls(False, by=by, outcome="run_again")
+
+    @classmethod
+    def stop(cls, *, by: str | None = None) -> Resume:
+        """Nobody knows about the call in doubt: cancel the run."""
+        return cls(False, by=by, outcome="stop")
 
     def __post_init__(self) -> None:
         if not isinstance(self.approved, bool):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from durable_nb.model.entries import OnReject
+from durable_nb.model.entries import Asks, OnReject
 from durable_nb.model.messages import Message, Usage
 
 
@@ -28,12 +28,22 @@ class Returned:
 
 @dataclass(frozen=True, slots=True)
 class Interrupted:
-    """The tool asked for a person."""
+    """A person is needed: the fields of the `Pause` to write."""
 
     reason: str
     context: object
-    position: int
-    on_reject: OnReject
+    position: int = 0
+    on_reject: OnReject = "run"
+    asks: Asks = "approval"
+    key: str | None = None
+    expires_at: int | None = None
 
 
-Event: TypeAlias = Replied | Returned | Interrupted
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """A person ended the run."""
+
+    why: str
+
+
+Event: TypeAlias = Replied | Returned | Interrupted | Stopped

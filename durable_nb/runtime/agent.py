@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
+from durable_nb.core.nodes import moment
+from durable_nb.core.state import State
 from durable_nb.llm.protocol import Model
 from durable_nb.model.decisions import Resume
 from durable_nb.model.errors import InvalidInput
+from durable_nb.model.values import digest, dumps, freeze
 from durable_nb.runtime import engine
-from durable_nb.runtime.claim import claim, start
+from durable_nb.runtime.begin import start, start_fork
+from durable_nb.runtime.claim import claim
 from durable_nb.runtime.loop import Drive, drive
 from durable_nb.runtime.ports import SYSTEM, Ports
 from durable_nb.runtime.result import RunResult
 from durable_nb.runtime.tools import Tool, Toolbox, as_tool
 from durable_nb.stores.open import default_store
-from durable_nb.stores.protocol import Checkpointer
+from durable_nb.stores.protocol import Checkpointer, Lease
+
+Place: TypeAlias = str | os.PathLike[str] | None
+
+
+class Definition(NamedTuple):
+    """What an agent is made of: JSON text, and the fingerprint that equal texts share."""
+
+    text: str
+    fingerprint: str
 
 
 class Agent:
@@ -62,7 +75,7 @@ class Agent:
         prompt: str,
         *,
         execution_id: str | None = None,
-        workdir: str | os.PathLike[str] | None = None,
+        workdir: Place = None,
         tags: Sequence[str] = (),
     ) -> RunResult:
         """Start a run and drive it until it ends or waits for a person.
@@ -77,7 +90,7 @@ class Agent:
         prompt: str,
         *,
         execution_id: str | None = None,
-        workdir: str | os.PathLike[str] | None = None,
+        workdir: Place = None,
         tags: Sequence[str] = (),
     ) -> RunResult:
         """`run` without blocking the event loop. Cancelling leaves the run as a crash would."""
@@ -89,51 +102,143 @@ class Agent:
         execution_id: str,
         *,
         resume_value: Resume | None = None,
+        prompt: str | None = None,
         pause: int | None = None,
         take_over: bool = False,
+        workdir: Place = None,
+        move: bool = False,
     ) -> RunResult:
-        """Answer a pause with `resume_value`, or go on with a run that died (DESIGN R2, R3).
+        """Answer a pause, go on with a run that died, or say something more (DESIGN R2, R3, R7).
 
-        `pause` binds the answer to that pause's number. `take_over` is for a run whose owner is
-        known to be stopped, not dead. Raises `UnknownExecution`, `AgentMismatch`, `MissingTool`,
-        `RunPaused`, `AlreadyResumed`, `RunIsLive`: nothing was done then.
+        `resume_value` answers the open pause, the one of number `pause` if that is given. `prompt`
+        continues the conversation: in the same run if that had died, in the session's next one if
+        it was over. `take_over` is for a run whose owner is known to be stopped, not dead. Another
+        `workdir` than the stored one has to be meant: `move=True`.
+
+        Raises `UnknownExecution`, `AgentMismatch`, `MissingTool`, `RunPaused`, `AlreadyResumed`,
+        `RunIsLive`, `NotStorable`, `InvalidInput`: nothing was done then.
         """
-        return drive(self._claim(execution_id, resume_value, pause, take_over))
+        return drive(
+            claim(
+                self,
+                execution_id,
+                decision=resume_value,
+                prompt=prompt,
+                pause=pause,
+                take_over=take_over,
+                workdir=workdir,
+                move=move,
+            )
+        )
 
     async def aresume(
         self,
         execution_id: str,
         *,
         resume_value: Resume | None = None,
+        prompt: str | None = None,
         pause: int | None = None,
         take_over: bool = False,
+        workdir: Place = None,
+        move: bool = False,
     ) -> RunResult:
         """`resume` without blocking the event loop."""
-        claimed = partial(self._claim, execution_id, resume_value, pause, take_over)
+        claimed = partial(
+            claim,
+            self,
+            execution_id,
+            decision=resume_value,
+            prompt=prompt,
+            pause=pause,
+            take_over=take_over,
+            workdir=workdir,
+            move=move,
+        )
         return await engine.awaited(lambda stop: drive(claimed(), stop))
 
-    def definition(self) -> dict[str, Any]:
+    def fork(
+        self,
+        source: str,
+        /,
+        *,
+        at: str | int | None = None,
+        prompt: str | None = None,
+        edit: Mapping[str, object] | None = None,
+        execution_id: str | None = None,
+    ) -> RunResult:
+        """Branch a run at a step under a new id, and drive the branch; the original stays as it is.
+
+        `at` is a node (`turn:1`, `turn:0/tool:refund`: its first step) or an entry's number; None
+        is the newest step. `edit` replaces arguments of the tool there, `prompt` is said before
+        the model is asked next. A fork at a pause waits for a decision of its own, and effects may
+        repeat: a new execution remembers nothing (DESIGN R5).
+
+        Raises `UnknownExecution`, `ForkRefused`, `ExecutionExists`, `AgentMismatch`,
+        `MissingTool`, `InvalidInput`, and whatever escapes the run.
+        """
+        return drive(
+            start_fork(self, source, at=at, prompt=prompt, edit=edit, execution_id=execution_id)
+        )
+
+    async def afork(
+        self,
+        source: str,
+        /,
+        *,
+        at: str | int | None = None,
+        prompt: str | None = None,
+        edit: Mapping[str, object] | None = None,
+        execution_id: str | None = None,
+    ) -> RunResult:
+        """`fork` without blocking the event loop."""
+        forked = partial(
+            start_fork, self, source, at=at, prompt=prompt, edit=edit, execution_id=execution_id
+        )
+        return await engine.awaited(lambda stop: drive(forked(), stop))
+
+    def sweep(self) -> list[RunResult]:
+        """Go on with every run of this agent whose pause has expired: a no, marked as a timeout."""
+        due = self.ports.clock()
+        expired = [
+            pending.execution_id
+            for pending in self.checkpointer.list_pending_interrupts()
+            if pending.agent == self.name
+            and pending.expires_at is not None
+            and pending.expires_at <= moment(due)
+        ]
+        return [self.resume(execution_id) for execution_id in expired]
+
+    def definition(self) -> Definition:
         """What this agent is made of, as text: what a later process compares itself with."""
-        return {
+        parts = {
             "system_prompt": self.system_prompt,
             "model": getattr(self.llm, "name", None) or type(self.llm).__name__,
             "tools": {each.name: each.source for each in self.tools},
         }
+        return Definition(dumps(freeze(parts)), digest(parts))
+
+    def drive_of(self, lease: Lease, state: State) -> Drive:
+        """A claimed run, ready to be driven with this agent's model and tools."""
+        return Drive(
+            agent=self.name,
+            llm=self.llm,
+            tools=self.toolbox,
+            max_turns=self.max_turns,
+            store=self.checkpointer,
+            ports=self.ports,
+            lease=lease,
+            state=state,
+        )
 
     def _start(
         self,
         prompt: str,
         execution_id: str | None,
-        workdir: str | os.PathLike[str] | None,
+        workdir: Place,
         tags: Sequence[str],
     ) -> Drive:
         place = None if workdir is None else os.path.abspath(workdir)
         return start(self, prompt, execution_id=execution_id, workdir=place, tags=tags)
-
-    def _claim(
-        self, execution_id: str, decision: Resume | None, pause: int | None, take_over: bool
-    ) -> Drive:
-        return claim(self, execution_id, decision=decision, pause=pause, take_over=take_over)
 
 
 def _check(name: object, llm: object, max_turns: object) -> None:

@@ -10,16 +10,17 @@ import warnings
 from collections.abc import Callable
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, get_args, overload
 
 from durable_nb.model.errors import IdempotencyError, InvalidInput, NotStorable
 from durable_nb.model.values import Json, digest, freeze, thaw
 from durable_nb.runtime.scope import Scope, is_driving, scope
-from durable_nb.stores.protocol import Kept
+from durable_nb.stores.protocol import Begun, Kept
 
 P = ParamSpec("P")
 R = TypeVar("R")
-KeyFunction = Callable[..., object]
+KeyFunction: TypeAlias = Callable[..., object]
+InDoubt: TypeAlias = Literal["rerun", "ask"]
 
 _inside: ContextVar[tuple[str, ...]] = ContextVar("durable_nb keys in flight", default=())
 
@@ -28,9 +29,15 @@ _inside: ContextVar[tuple[str, ...]] = ContextVar("durable_nb keys in flight", d
 def idempotent(function: Callable[P, R], /) -> Callable[P, R]: ...
 @overload
 def idempotent(
-    *, key_fn: KeyFunction | None = None
+    *, key_fn: KeyFunction | None = None, in_doubt: InDoubt = "rerun"
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
-def idempotent(function: Any = None, /, *, key_fn: KeyFunction | None = None) -> Any:
+def idempotent(
+    function: Any = None,
+    /,
+    *,
+    key_fn: KeyFunction | None = None,
+    in_doubt: InDoubt = "rerun",
+) -> Any:
     """Remember a function's result by run and arguments, so that a run has its effect once.
 
     Inside a run, a call whose key has a result returns that result and never runs the body. The
@@ -38,21 +45,27 @@ def idempotent(function: Any = None, /, *, key_fn: KeyFunction | None = None) ->
     result comes back in its stored form on the first pass too. Outside a run the body runs every
     time. A call that raises is not remembered.
 
+    A call that had begun in a process that is gone, and left no result, is in doubt. It runs again,
+    or with `in_doubt="ask"` pauses the run for a person who says what became of it.
+
     Raises `IdempotencyError` for an argument (before the body) or a result (after it) that cannot
     be stored, and `StaleLog` where another process has taken the run over.
     """
-    if function is None:
-        return functools.partial(_wrap, key_fn=key_fn)
-    return _wrap(function, key_fn=key_fn)
+    if in_doubt not in get_args(InDoubt):
+        raise InvalidInput(f"in_doubt is 'rerun' or 'ask', not {in_doubt!r}")
+    wrap = functools.partial(_wrap, key_fn=key_fn, in_doubt=in_doubt)
+    return wrap if function is None else wrap(function)
 
 
-def _wrap(function: Callable[..., Any], *, key_fn: KeyFunction | None) -> Callable[..., Any]:
+def _wrap(
+    function: Callable[..., Any], *, key_fn: KeyFunction | None, in_doubt: InDoubt
+) -> Callable[..., Any]:
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise InvalidInput(
             f"@idempotent cannot remember {function.__qualname__}: a generator has no one result; "
             "return a list"
         )
-    call_of = _call_of(function, key_fn)
+    call_of = _call_of(function, key_fn, in_doubt)
 
     @functools.wraps(function)
     def once(*args: Any, **kwargs: Any) -> Any:
@@ -72,7 +85,7 @@ def _wrap(function: Callable[..., Any], *, key_fn: KeyFunction | None) -> Callab
 
 
 def _call_of(
-    function: Callable[..., Any], key_fn: KeyFunction | None
+    function: Callable[..., Any], key_fn: KeyFunction | None, in_doubt: InDoubt
 ) -> Callable[[tuple[Any, ...], dict[str, Any]], _Call | _Plain]:
     """What stands for one call of the function: remembered within a run, plain outside of one."""
     name = f"{function.__module__}.{function.__qualname__}"
@@ -84,14 +97,15 @@ def _call_of(
             return _Plain(name)
         if key_fn is not None:
             key = _stored(key_fn(*args, **kwargs), f"the key of {name}")
-            return _Call(inner, name, digest([name, "key", key]))
+            return _Call(inner, name, digest([name, "key", key]), {"key": thaw(key)}, in_doubt)
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         arguments = {
             argument: _stored(value, f"argument {argument!r} of {name}")
             for argument, value in bound.arguments.items()
         }
-        return _Call(inner, name, digest([name, "arguments", arguments]))
+        key = digest([name, "arguments", arguments])
+        return _Call(inner, name, key, thaw(arguments), in_doubt)
 
     return call_of
 
@@ -133,8 +147,11 @@ class _Plain:
 class _Call:
     """One call inside a run. The same key in flight twice runs once: the second waits."""
 
-    def __init__(self, inner: Scope, name: str, key: str) -> None:
+    def __init__(
+        self, inner: Scope, name: str, key: str, arguments: object, in_doubt: InDoubt
+    ) -> None:
         self._inner, self._name, self._key = inner, name, key
+        self._arguments, self._in_doubt = arguments, in_doubt
         self._flight = inner.flights.setdefault(key, threading.Lock())
         self._frozen: Json = None
 
@@ -145,8 +162,21 @@ class _Call:
         if isinstance(known, Kept):
             self._frozen = known.value
             return False
+        if isinstance(known, Begun) and self._in_doubt == "ask" and self._happened(known):
+            return False
         inner.store.begin(inner.lease, self._key, self._name, at=inner.ports.clock())
         return True
+
+    def _happened(self, begun: Begun) -> bool:
+        """Whether a person said that the call in doubt took effect; asks, if nobody was asked
+        since it had begun. An answer is good for one attempt."""
+        for answered in reversed(self._inner.answers):
+            if answered.pause.key == self._key and answered.number > begun.number:
+                if answered.answer.outcome == "happened":
+                    self.keep(answered.answer.result)
+                    return True
+                return False
+        raise self._inner.doubt(self._name, self._arguments, self._key)
 
     def keep(self, value: Any) -> None:
         """Put the result on disk."""

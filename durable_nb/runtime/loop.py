@@ -10,16 +10,17 @@ import inspect
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, assert_never
+from typing import Any
 
 from durable_nb.core.advance import advance, identify
 from durable_nb.core.decide import decide
-from durable_nb.core.state import State
+from durable_nb.core.explain import call_text
+from durable_nb.core.state import State, state_of
 from durable_nb.llm.protocol import Model
-from durable_nb.model.commands import AskModel, RunTool, SkipTool
+from durable_nb.model.commands import AskModel, EndRun, RunTool, Stop, TellModel, Wait
 from durable_nb.model.entries import End
-from durable_nb.model.errors import InvalidInput, PauseSwallowed, StoreError, TurnLimit
-from durable_nb.model.events import Event, Replied, Returned
+from durable_nb.model.errors import InvalidInput, PauseSwallowed, StaleLog, StoreError, TurnLimit
+from durable_nb.model.events import Event, Interrupted, Replied, Returned, Stopped
 from durable_nb.model.messages import Reply
 from durable_nb.runtime import engine
 from durable_nb.runtime.ports import Ports
@@ -41,7 +42,6 @@ class Drive:
     ports: Ports
     lease: Lease
     state: State
-    workdir: str | None
     flights: dict[str, threading.Lock] = field(default_factory=dict)
 
 
@@ -49,12 +49,15 @@ def drive(run: Drive, stop: engine.Stop | None = None) -> RunResult:
     """Go on until the run ends or waits for a person, then let go of it.
 
     Raises what escapes the run, after writing `End failed`. What is not an `Exception` (an
-    interrupt, a cancellation) and what the store refuses leave the run as a crash would.
+    interrupt, a cancellation) and what the store refuses leave the run as a crash would. A run
+    that was cancelled meanwhile stops at its next entry.
     """
     stop = stop or engine.Stop()
     try:
         with driving():
             return _loop(run, stop)
+    except StaleLog:
+        return _cancelled(run)
     except StoreError:
         raise
     except Exception as error:
@@ -65,13 +68,22 @@ def drive(run: Drive, stop: engine.Stop | None = None) -> RunResult:
 
 
 def _loop(run: Drive, stop: engine.Stop) -> RunResult:
-    while isinstance(command := decide(run.state), AskModel | RunTool | SkipTool):
+    while not isinstance(command := decide(run.state), Wait | Stop):
         stop.check()
         event = _perform(run, command, stop)
         stop.check()
         entry = advance(run.state, event)
         run.state = run.state.plus(run.store.append(run.lease, entry, at=run.ports.clock()))
     return result_of(run.lease.execution_id, run.agent, run.state)
+
+
+def _cancelled(run: Drive) -> RunResult:
+    """The result of a run whose log ends with a cancellation that came from elsewhere; otherwise
+    the refusal that is being handled goes on."""
+    state = state_of(run.store.load(run.lease.execution_id))
+    if state.status != "cancelled":
+        raise
+    return result_of(run.lease.execution_id, run.agent, state)
 
 
 def _fail(run: Drive, error: Exception) -> None:
@@ -83,15 +95,18 @@ def _fail(run: Drive, error: Exception) -> None:
         error.add_note(f"the run's end could not be written either: {refused}")
 
 
-def _perform(run: Drive, command: AskModel | RunTool | SkipTool, stop: engine.Stop) -> Event:
+def _perform(
+    run: Drive, command: AskModel | RunTool | TellModel | EndRun, stop: engine.Stop
+) -> Event:
     match command:
         case AskModel():
             return _ask(run, command, stop)
         case RunTool():
-            return _run_tool(run, command, stop)
-        case SkipTool(step):
-            return Returned(f"{step.tool} was not run")
-    assert_never(command)
+            return _doubted(run, command) or _run_tool(run, command, stop)
+        case TellModel(content=content):
+            return _returned(content)
+        case EndRun(by):
+            return Stopped(f"stopped by {by}")
 
 
 def _ask(run: Drive, command: AskModel, stop: engine.Stop) -> Replied:
@@ -115,13 +130,26 @@ def _ask(run: Drive, command: AskModel, stop: engine.Stop) -> Replied:
 _REPEATED = "Error: this call repeats the id of another call of the same reply; it was not run"
 
 
+def _doubted(run: Drive, command: RunTool) -> Event | None:
+    """What stands in for running a call in doubt again, if its tool asks for that (R4)."""
+    policy = run.tools[command.step.tool].on_crash
+    if not command.in_doubt or policy == "rerun":
+        return None
+    call = call_text(command.step.tool, command.arguments)
+    if policy == "fail":
+        return Returned(f"[in doubt: {call} had begun when its process died; it was not run again]")
+    arguments = dict(command.arguments)
+    context = {"tool": command.step.tool, "arguments": arguments}
+    return Interrupted("in_doubt", context, asks="in_doubt")
+
+
 def _run_tool(run: Drive, command: RunTool, stop: engine.Stop) -> Event:
     tool = run.tools[command.step.tool]
     try:
         arguments = tool.validate(command.arguments)
     except ValueError as error:
         return Returned(f"Error: {error}")
-    current = Current(run.lease.execution_id, command.step.call_id, tool.name, run.workdir)
+    current = Current(run.lease.execution_id, command.step.call_id, tool.name, run.state.workdir)
     inner = Scope(current, run.store, run.lease, run.ports, command.answers, run.flights)
     try:
         value = _within(inner, tool.function, arguments, stop)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import ParamSpec, TypeVar
 
 from durable_nb.model.commands import Answered
@@ -67,6 +68,23 @@ class Scope:
         self._asked += 1
         return self._asked - 1
 
+    def pause(self, event: Interrupted | Returned) -> PauseSignal:
+        """The signal to raise. A tool that swallows it is found out by this record."""
+        self.signal = PauseSignal(event)
+        return self.signal
+
+    def doubt(self, function: str, arguments: object, key: str) -> PauseSignal:
+        """The signal that asks what became of an `@idempotent` call."""
+        if not self.in_own_thread():
+            raise OutsideTool(
+                f"{function} is in doubt and asks a person, which only the tool's own thread can; "
+                "call it there"
+            )
+        if self.signal is not None:
+            return self.signal
+        context = {"function": function, "arguments": arguments}
+        return self.pause(Interrupted("in_doubt", context, asks="in_doubt", key=key))
+
 
 _scope: ContextVar[Scope | None] = ContextVar("durable_nb scope", default=None)
 
@@ -107,12 +125,19 @@ def is_driving() -> bool:
     return _runs_driven > 0
 
 
-def interrupt(reason: str, context: object = None, *, on_reject: OnReject = "run") -> Resume:
+def interrupt(
+    reason: str,
+    context: object = None,
+    *,
+    on_reject: OnReject = "run",
+    expires_in: float | timedelta | None = None,
+) -> Resume:
     """Ask a person, from within a tool. Returns their decision, or pauses the run (DESIGN R2, R8).
 
     The first pass does not return: the run is paused with `context` as it is now, and the process
     may end. On resume the tool runs again from its top, and this call returns the `Resume`. With
-    `on_reject="skip"` a rejection does not enter the tool again.
+    `on_reject="skip"` a rejection does not enter the tool again. A pause that nobody answers within
+    `expires_in` seconds is answered with a no, marked as a timeout, by the resume that finds it.
 
     Raises `OutsideTool` in any thread or task but the tool's own. A context that cannot be stored
     ends the call with an error that the model reads; the tool does not go on.
@@ -129,10 +154,10 @@ def interrupt(reason: str, context: object = None, *, on_reject: OnReject = "run
         raise inner.signal
     position = inner.next_position()
     for answered in reversed(inner.answers):
-        if (answered.pause.position, answered.pause.reason) == (position, reason):
+        pause = answered.pause
+        if (pause.asks, pause.position, pause.reason) == ("approval", position, reason):
             return _decision(answered.answer)
-    inner.signal = PauseSignal(_interrupted(reason, context, position, on_reject))
-    raise inner.signal
+    raise inner.pause(_interrupted(inner, reason, context, position, on_reject, expires_in))
 
 
 def current() -> Current:
@@ -155,14 +180,26 @@ def carry(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _interrupted(
-    reason: object, context: object, position: int, on_reject: OnReject
+    inner: Scope,
+    reason: object,
+    context: object,
+    position: int,
+    on_reject: OnReject,
+    expires_in: float | timedelta | None,
 ) -> Interrupted | Returned:
     try:
         if not isinstance(reason, str) or not reason:
             raise NotStorable(f"interrupt() needs a reason in text, not {reason!r}")
         if on_reject not in ("run", "skip"):
             raise NotStorable(f"on_reject is 'run' or 'skip', not {on_reject!r}")
-        return Interrupted(reason, thaw(freeze(context, "context")), position, on_reject)
+        expires_at = None
+        if expires_in is not None:
+            seconds = (
+                timedelta(seconds=expires_in) if isinstance(expires_in, int | float) else expires_in
+            )
+            expires_at = inner.ports.clock() + seconds // timedelta(microseconds=1)
+        frozen = thaw(freeze(context, "context"))
+        return Interrupted(reason, frozen, position, on_reject, expires_at=expires_at)
     except NotStorable as error:
         return Returned(f"Error: {type(error).__name__}: {error}")
 

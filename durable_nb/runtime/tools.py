@@ -6,20 +6,26 @@ import inspect
 import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import (
     Annotated,
     Any,
-    NotRequired,  # pydantic needs these before Python 3.12
+    Literal,
+    NotRequired,
+    TypeAlias,
+    get_args,
     get_type_hints,
     overload,
 )
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
 from pydantic_core import to_json
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict  # the one that pydantic takes before Python 3.12
 
 from durable_nb.model.errors import InvalidTool
 from durable_nb.model.messages import Call
+
+OnCrash: TypeAlias = Literal["rerun", "ask", "fail"]
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _KINDS = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -38,6 +44,7 @@ class Tool:
         *,
         name: str | None = None,
         description: str | None = None,
+        on_crash: OnCrash = "rerun",
         source: str | None = None,
     ) -> None:
         self.function = function
@@ -47,6 +54,9 @@ class Tool:
                 f"{self.name!r} cannot be a tool's name (letters, digits, _ and -, at most 64); "
                 "give one with tool(name=...)"
             )
+        if on_crash not in get_args(OnCrash):
+            raise InvalidTool(f"on_crash is 'rerun', 'ask' or 'fail', not {on_crash!r}")
+        self.on_crash = on_crash
         self.description = inspect.cleandoc(description or function.__doc__ or "")
         self.source = _source(function) if source is None else source
         self._arguments, self._schema = _arguments_of(self.name, function)
@@ -74,14 +84,14 @@ class Tool:
         return f"Tool({self.name!r})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _again, (self.function, self.name, self.description, self.source)
+        return _again, (self.function, self.name, self.description, self.on_crash, self.source)
 
 
 @overload
 def tool(function: Callable[..., Any], /) -> Tool: ...
 @overload
 def tool(
-    *, name: str | None = None, description: str | None = None
+    *, name: str | None = None, description: str | None = None, on_crash: OnCrash = "rerun"
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(
     function: Callable[..., Any] | None = None,
@@ -89,11 +99,15 @@ def tool(
     *,
     name: str | None = None,
     description: str | None = None,
+    on_crash: OnCrash = "rerun",
 ) -> Any:
-    """Make a tool of a function: `@tool`, or `@tool(name=...)`. An agent takes plain functions too."""
-    if function is None:
-        return lambda inner: Tool(inner, name=name, description=description)
-    return Tool(function, name=name, description=description)
+    """Make a tool of a function: `@tool`, or `@tool(name=...)`. An agent takes plain functions too.
+
+    `on_crash` says what a resume does with a call that had begun when its process died and left no
+    result: run it again, ask a person, or not run it and tell the model (DESIGN R4).
+    """
+    make = partial(Tool, name=name, description=description, on_crash=on_crash)
+    return make if function is None else make(function)
 
 
 class Toolbox:
@@ -196,5 +210,7 @@ def _source(function: Callable[..., Any]) -> str:
         return ""
 
 
-def _again(function: Callable[..., Any], name: str, description: str, source: str) -> Tool:
-    return Tool(function, name=name, description=description, source=source)
+def _again(
+    function: Callable[..., Any], name: str, description: str, on_crash: OnCrash, source: str
+) -> Tool:
+    return Tool(function, name=name, description=description, on_crash=on_crash, source=source)

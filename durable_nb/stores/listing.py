@@ -6,10 +6,15 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from durable_nb.core.nodes import Pending, moment, pending, run_status
+from durable_nb.core.retain import Candidate
 from durable_nb.model.codec import Stored, decode
-from durable_nb.model.entries import Run
+from durable_nb.model.entries import Answer, Log, Reentry, Row, Run, ToolCall
+from durable_nb.model.errors import InvalidInput
 from durable_nb.model.values import dumps, loads
-from durable_nb.stores.protocol import RunRow, RunStatus
+from durable_nb.stores import refusals
+from durable_nb.stores.protocol import EffectRow, RunRow, RunStatus, Session
+
+MAX_NUMBER = 2**62  # no run has so many entries
 
 
 class Newest(NamedTuple):
@@ -27,6 +32,7 @@ class Newest(NamedTuple):
     updated: int
     tags: str
     workdir: str | None
+    parent: str | None
     writer: int
 
 
@@ -64,14 +70,22 @@ def statuses(rows: Iterable[RunRow]) -> list[RunStatus]:
             updated_at=moment(row.updated),
             tags=tuple(loads(row.tags)),
             workdir=row.workdir,
+            parent=row.parent,
         )
         for row in rows
     ]
 
 
-def pending_of(execution_id: str, agent: str, step: Iterable[Stored]) -> Pending:
-    """The open pause at the end of a step's rows."""
-    rows = [decode(stored, execution_id) for stored in step]
+def pending_of(
+    execution_id: str, agent: str, step: Iterable[Stored], load: Callable[[str], Log]
+) -> Pending:
+    """The open pause at the end of a step's rows. A fork's step began in its parent: its rows are
+    those of the whole history, which `load` finds."""
+    rows: Sequence[Row] = [decode(stored, execution_id) for stored in step]
+    if not isinstance(rows[0].entry, ToolCall):
+        rows = load(execution_id).rows
+        calls = (at for at, row in enumerate(rows) if isinstance(row.entry, ToolCall))
+        rows = rows[max(calls) :]
     return pending(Run(execution_id, agent, prompt="", created_at=0, session=""), rows)
 
 
@@ -80,13 +94,14 @@ def run_columns(run: Run) -> tuple[object, ...]:
     tags, workdir = dumps(list(run.tags)), run.workdir
     return (
         *(run.execution_id, run.agent, run.prompt, run.created_at, run.session),
-        *(run.fingerprint, workdir, tags, run.base),
+        *(run.fingerprint, workdir, tags, run.parent, run.base),
     )
 
 
 def run_from(columns: Sequence[Any]) -> Run:
     """The run in the columns of a look-up."""
-    id_, agent, prompt, created, session, definition, fingerprint, workdir, tags, base = columns
+    id_, agent, prompt, created, session, definition, fingerprint, *rest = columns
+    workdir, tags, parent, base = rest
     return Run(
         execution_id=id_,
         agent=agent,
@@ -97,7 +112,69 @@ def run_from(columns: Sequence[Any]) -> Run:
         fingerprint=fingerprint,
         workdir=workdir,
         tags=tuple(loads(tags)),
+        parent=parent,
         base=base,
+    )
+
+
+def history(
+    run: Run,
+    own: Sequence[Stored],
+    parent: Callable[[str, int], tuple[Run, Sequence[Stored]]],
+) -> tuple[Row, ...]:
+    """A run's rows, with those of its parents before them: `parent` finds a run and its rows up
+    to a number."""
+    pieces = [[decode(stored, run.execution_id) for stored in own]]
+    while run.parent is not None:
+        base = run.base
+        run, rows = parent(run.parent, base)
+        pieces.append([decode(stored, run.execution_id) for stored in rows])
+    return tuple(row for piece in reversed(pieces) for row in piece)
+
+
+def fingerprint_of(run: Run, rows: Sequence[Row]) -> str:
+    """The fingerprint of the agent that drove the run last."""
+    for row in reversed(rows):
+        if isinstance(row.entry, Answer | Reentry) and row.entry.fingerprint:
+            return row.entry.fingerprint
+    return run.fingerprint
+
+
+def candidates(runs: Iterable[Newest]) -> Iterable[Candidate]:
+    """The runs as pruning sees them."""
+    for run in runs:
+        status = run_status(run.kind, run.ending, live=True)
+        yield Candidate(run.execution_id, run.parent, status, loads(run.tags), run.updated)
+
+
+def effect_row(function: str, key: str, attempts: int, begun: int, kept: int | None) -> EffectRow:
+    """A line of what a run's `@idempotent` functions did, from its columns."""
+    return EffectRow(function, key, attempts, moment(begun), None if kept is None else moment(kept))
+
+
+def refuse_removal(execution_id: str, runs: Iterable[Newest], held: Collection[int]) -> None:
+    """Raise `RunIsLive` or `InvalidInput` if the run cannot be forgotten."""
+    for run in runs:
+        if run.parent == execution_id:
+            raise InvalidInput(
+                f"run {execution_id!r} is needed by {run.execution_id!r}, which goes on from it; "
+                "delete that one first"
+            )
+        if run.execution_id == execution_id and _unfinished(run) and run.writer in held:
+            raise refusals.live(execution_id)
+
+
+def session_of(session: str, runs: int, created: int, prompt: str, newest: RunRow) -> Session:
+    """A conversation: how many runs it has, when and with what it began, and its newest run."""
+    return Session(
+        session=session,
+        newest=newest.execution_id,
+        status=newest.status,
+        agent=newest.agent,
+        prompt=prompt,
+        runs=runs,
+        created_at=moment(created),
+        updated_at=moment(newest.updated),
     )
 
 
@@ -117,4 +194,5 @@ def _row(run: Newest, live: bool) -> RunRow:
         run.updated,
         run.tags,
         run.workdir,
+        run.parent,
     )

@@ -3,17 +3,50 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any
 
 from durable_nb.core.nodes import Checkpoint, Pending, checkpoints
-from durable_nb.model.codec import Stored, decode, encode
-from durable_nb.model.entries import Answer, Entry, Log, Reentry, Row, Run, Turn
+from durable_nb.core.retain import prunable
+from durable_nb.model.codec import Stored, encode
+from durable_nb.model.entries import Answer, End, Entry, Log, Reentry, Row, Run
 from durable_nb.model.values import Json, dumps, loads
 from durable_nb.stores import refusals
-from durable_nb.stores.listing import Newest, pending_of, statuses, with_status
-from durable_nb.stores.protocol import Begun, Effect, Kept, Lease, RunRow, RunStatus, Unknown
+from durable_nb.stores.listing import (
+    Newest,
+    candidates,
+    effect_row,
+    fingerprint_of,
+    history,
+    pending_of,
+    refuse_removal,
+    session_of,
+    statuses,
+    with_status,
+)
+from durable_nb.stores.protocol import (
+    Begun,
+    Effect,
+    EffectRow,
+    Kept,
+    Lease,
+    RunRow,
+    RunStatus,
+    Session,
+    Unknown,
+)
+from durable_nb.stores.upkeep import cancel, cutoff
+
+
+@dataclass(frozen=True, slots=True)
+class _Effect:
+    function: str
+    attempts: int
+    begun: int
+    known: Begun | Kept
+    kept: int | None = None
 
 
 @dataclass(slots=True)
@@ -23,7 +56,7 @@ class _Kept:
     run: Run
     rows: list[Stored]
     seqs: list[int]
-    effects: dict[str, Effect] = field(default_factory=dict)
+    effects: dict[str, _Effect] = field(default_factory=dict)
 
 
 class MemoryCheckpointer:
@@ -31,7 +64,9 @@ class MemoryCheckpointer:
 
     def __init__(self) -> None:
         self._runs: dict[str, _Kept] = {}
+        self._definitions: dict[str, str] = {}
         self._held: set[int] = set()
+        self._removals = 0
         self._seq = 0
         self._lock = threading.RLock()
         self._closed = False
@@ -42,26 +77,29 @@ class MemoryCheckpointer:
     def __reduce__(self) -> str | tuple[object, ...]:
         raise refusals.memory_stays_here()
 
-    def create(self, run: Run, entry: Turn, *, at: int, writer: int) -> Lease:
-        row = Row(run.base + 1, at, writer, entry)
-        stored = encode(row)
+    def create(self, run: Run, *opening: Entry, at: int, writer: int) -> Lease:
+        numbered = enumerate(opening, start=run.base + 1)
+        stored = [encode(Row(number, at, writer, entry)) for number, entry in numbered]
         with self._open():
             if run.execution_id in self._runs:
                 raise refusals.exists(run.execution_id)
-            self._runs[run.execution_id] = _Kept(run, [], [])
-            self._add(self._runs[run.execution_id], stored)
+            self._definitions.setdefault(run.fingerprint, run.definition)
+            kept = self._runs[run.execution_id] = _Kept(run, [], [])
+            for each in stored:
+                self._add(kept, each)
             self._held.add(writer)
-        return Lease(run.execution_id, len(self._runs), writer, row.number)
+        return Lease(run.execution_id, 0, writer, stored[-1].number)
 
     def claim(
         self,
         execution_id: str,
-        entry: Answer | Reentry,
+        entry: Answer | Reentry | End,
         *,
         after: int,
         at: int,
         writer: int,
         take_over: bool = False,
+        definition: str = "",
     ) -> tuple[Lease, Row]:
         row = Row(after + 1, at, writer, entry)
         stored = encode(row)
@@ -72,6 +110,8 @@ class MemoryCheckpointer:
                 raise refusals.stale(execution_id, after)
             if newest.writer in self._held and not take_over:
                 raise refusals.live(execution_id)
+            if not isinstance(entry, End) and entry.fingerprint:
+                self._definitions.setdefault(entry.fingerprint, definition)
             self._add(kept, stored)
             self._held.add(writer)
         return Lease(execution_id, 0, writer, row.number), row
@@ -91,20 +131,25 @@ class MemoryCheckpointer:
     def load(self, execution_id: str) -> Log:
         with self._open():
             kept = self._find(execution_id)
-            rows = tuple(decode(stored, execution_id) for stored in kept.rows)
-            return Log(kept.run, rows, rows[-1].writer in self._held)
+            rows = history(kept.run, kept.rows, self._parent)
+            definition = self._definitions[fingerprint_of(kept.run, rows)]
+            return Log(kept.run, rows, rows[-1].writer in self._held, definition)
 
     def effect(self, lease: Lease, key: str) -> Effect:
         with self._open():
-            return self._find(lease.execution_id).effects.get(key, Unknown())
+            effects = self._find(lease.execution_id).effects
+            return effects[key].known if key in effects else Unknown()
 
     def begin(self, lease: Lease, key: str, function: str, *, at: int) -> None:
         with self._open():
-            self._fenced(lease).effects[key] = Begun(at)
+            effects = self._fenced(lease).effects
+            attempts = effects[key].attempts + 1 if key in effects else 1
+            effects[key] = _Effect(function, attempts, at, Begun(at, lease.number))
 
     def keep(self, lease: Lease, key: str, value: Json, *, at: int) -> None:
         with self._open():
-            self._fenced(lease).effects[key] = Kept(value)
+            effects = self._fenced(lease).effects
+            effects[key] = replace(effects[key], known=Kept(value), kept=at)
 
     def runs(self) -> Sequence[RunStatus]:
         with self._open():
@@ -120,16 +165,59 @@ class MemoryCheckpointer:
         with self._open():
             paused = [kept for kept in self._runs.values() if _waits(kept)]
             return [
-                pending_of(kept.run.execution_id, kept.run.agent, _step(kept.rows))
+                pending_of(kept.run.execution_id, kept.run.agent, _step(kept.rows), self.load)
                 for kept in sorted(paused, key=lambda kept: kept.seqs[-1])
             ]
+
+    def effects(self, execution_id: str) -> Sequence[EffectRow]:
+        with self._open():
+            return [
+                effect_row(each.function, key, each.attempts, each.begun, each.kept)
+                for key, each in self._find(execution_id).effects.items()
+            ]
+
+    def session(self, execution_id: str) -> Sequence[str]:
+        with self._open():
+            session = self._find(execution_id).run.session
+            return [run.execution_id for run in self._of_session(session)]
+
+    def sessions(self, *, limit: int | None = None, offset: int = 0) -> Sequence[Session]:
+        with self._open():
+            newest = {row.session: row for row in reversed(self.run_rows())}
+            page = sorted(newest.values(), key=self.run_rows().index)[offset:][:limit]
+            return [_session(self._of_session(row.session), row) for row in page]
+
+    def cancel(self, execution_id: str, *, by: str | None = None) -> None:
+        cancel(self, execution_id, by)
+
+    def delete_execution(self, execution_id: str) -> None:
+        with self._open():
+            self._find(execution_id)
+            refuse_removal(execution_id, map(_newest, self._runs.values()), self._held)
+            self._remove([execution_id])
+
+    def prune(
+        self,
+        older_than: timedelta | float,
+        *,
+        tags: Collection[str] = (),
+        status: str | None = None,
+        dry_run: bool = False,
+    ) -> Sequence[str]:
+        before = cutoff(older_than)
+        with self._open():
+            newest = [_newest(kept) for kept in reversed(self._runs.values())]
+            gone = prunable(candidates(newest), before=before, tags=tags, status=status)
+            if not dry_run:
+                self._remove(gone)
+        return gone
 
     def close(self) -> None:
         self._closed = True
 
     def stamp(self) -> object:
         with self._open():
-            return self._seq, frozenset(self._held)
+            return self._seq, self._removals, frozenset(self._held)
 
     def entry_rows(
         self, *, after: int = 0, execution_id: str | None = None
@@ -152,6 +240,18 @@ class MemoryCheckpointer:
         with self._open():
             newest = [_newest(kept) for kept in reversed(self._runs.values())]
             return with_status(newest, lambda: self._held, lambda dead: ())
+
+    def _of_session(self, session: str) -> Sequence[Run]:
+        return [kept.run for kept in self._runs.values() if kept.run.session == session]
+
+    def _parent(self, execution_id: str, upto: int) -> tuple[Run, Sequence[Stored]]:
+        kept = self._find(execution_id)
+        return kept.run, [stored for stored in kept.rows if stored.number <= upto]
+
+    def _remove(self, execution_ids: Sequence[str]) -> None:
+        for execution_id in execution_ids:
+            del self._runs[execution_id]
+        self._removals += 1
 
     def _open(self) -> threading.RLock:
         if self._closed:
@@ -179,8 +279,8 @@ class MemoryCheckpointer:
 
 def _step(rows: list[Stored]) -> list[Stored]:
     """The rows from the newest `ToolCall` on."""
-    start = max(at for at, stored in enumerate(rows) if stored.kind == "tool_call")
-    return rows[start:]
+    calls = [at for at, stored in enumerate(rows) if stored.kind == "tool_call"]
+    return rows[max(calls, default=0) :]
 
 
 def _waits(kept: _Kept) -> bool:
@@ -209,5 +309,11 @@ def _newest(kept: _Kept) -> Newest:
         newest.at,
         dumps(list(run.tags)),
         run.workdir,
+        run.parent,
         newest.writer,
     )
+
+
+def _session(runs: Sequence[Run], newest: RunRow) -> Session:
+    first = runs[0]
+    return session_of(first.session, len(runs), first.created_at, first.prompt, newest)

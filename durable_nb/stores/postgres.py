@@ -2,33 +2,49 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Iterable, Sequence
+from datetime import timedelta
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, TypeVar
+from typing import Any
 
 import psycopg
-from psycopg_pool import ConnectionPool
 
 from durable_nb.core.nodes import Checkpoint, Pending, checkpoints
-from durable_nb.model.codec import Stored, decode, encode
-from durable_nb.model.entries import Answer, Entry, Log, Reentry, Row, Run, Turn
+from durable_nb.core.retain import prunable
+from durable_nb.model.codec import Stored, encode
+from durable_nb.model.entries import Answer, End, Entry, Log, Reentry, Row, Run
 from durable_nb.model.errors import DurableError
 from durable_nb.model.values import Json, dumps, loads
 from durable_nb.stores import refusals
 from durable_nb.stores.listing import (
+    MAX_NUMBER,
     Newest,
+    candidates,
+    effect_row,
+    fingerprint_of,
+    history,
     pending_of,
+    refuse_removal,
     run_columns,
     run_from,
     statuses,
-    with_status,
 )
-from durable_nb.stores.pg_session import Connection, Session, Values, prepare
-from durable_nb.stores.protocol import Begun, Effect, Kept, Lease, RunRow, RunStatus, Unknown
-
-T = TypeVar("T")
+from durable_nb.stores.pg_reader import RUNS, PostgresReader
+from durable_nb.stores.pg_session import Connection, Values
+from durable_nb.stores.pg_session import Session as LockSession
+from durable_nb.stores.protocol import (
+    Begun,
+    Effect,
+    EffectRow,
+    Kept,
+    Lease,
+    RunRow,
+    RunStatus,
+    Session,
+    Unknown,
+)
+from durable_nb.stores.upkeep import cancel, cutoff
 
 _COLUMNS = "run, frame, number, kind, turn, tool, at, writer, checksum, body"
 
@@ -42,9 +58,11 @@ on conflict (run, number) do nothing
 """  # one guarded statement: of all who write number n, one inserts a row
 
 _RUN = """
-insert into runs (id, agent, prompt, created, session, fingerprint, workdir, tags, base)
-values (%s, %s, %s, %s, %s, %s, %s, %s, %s) on conflict (id) do nothing returning key
+insert into runs (id, agent, prompt, created, session, fingerprint, workdir, tags, parent, base)
+values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s) on conflict (id) do nothing returning key
 """
+
+_DEFINE = "insert into definitions values (%s, %s) on conflict do nothing"
 
 _MINE = "select 1 from entries where run = %s and number = %s and writer = %s"
 
@@ -60,52 +78,43 @@ update idempotency_cache set value = %s, kept = %s
 where run = %s and key = %s and %s = (select max(number) from entries where run = %s)
 """
 
-_EFFECT = "select begun, kept, value from idempotency_cache where run = %s and key = %s"
+_EFFECT = "select begun, number, kept, value from idempotency_cache where run = %s and key = %s"
+
+_EFFECTS = """
+select function, key, attempts, begun, kept from idempotency_cache where run = %s order by begun
+"""
 
 _FIND = """
 select r.key, r.id, r.agent, r.prompt, r.created, r.session, d.definition, r.fingerprint,
-  r.workdir, r.tags, r.base
+  r.workdir, r.tags, r.parent, r.base
 from runs as r join definitions as d using (fingerprint) where r.id = %s
 """
 
 _LOAD_ROWS = """
 select number, frame, kind, turn, tool, at, writer, checksum, body
-from entries where run = %s order by number
+from entries where run = %s and number <= %s order by number
 """
 
 _NEWEST = "select number, writer, kind from entries where run = %s order by number desc limit 1"
 
-_RUNS = """
-select r.id, r.session, r.agent, e.kind,
-  case when e.kind = 'end' then e.body::json ->> 'status' end,
-  r.prompt, e.number, e.number - r.base, r.created, e.at, r.tags, r.workdir, e.writer
-from runs as r
-cross join lateral (select * from entries where run = r.key order by number desc limit 1) as e
-{where} order by r.key desc
+_SESSION = """
+select id from runs where session = (select session from runs where id = %s) order by key
 """
+
+_REMOVE = (
+    "delete from idempotency_cache where run in (select key from runs where id = any(%s))",
+    "delete from entries where run in (select key from runs where id = any(%s))",
+    "delete from runs where id = any(%s)",
+)
 
 _PENDING = """
 select r.id, r.agent, e.number, e.frame, e.kind, e.turn, e.tool, e.at, e.writer, e.checksum, e.body
 from entries as p join runs as r on r.key = p.run
-join entries as e on e.run = p.run and e.number >= (
-  select max(number) from entries where run = p.run and kind = 'tool_call')
+join entries as e on e.run = p.run and e.number >= coalesce((
+  select max(number) from entries where run = p.run and kind = 'tool_call'), 0)
 where p.kind = 'pause' and p.number = (select max(number) from entries where run = p.run)
 order by p.seq, e.number
 """  # for each open pause, the rows of the step that paused
-
-_ENTRIES = """
-select e.seq, r.id, r.agent, e.frame, e.number, e.kind, e.turn, e.tool, e.at, e.body
-from entries as e join runs as r on r.key = e.run
-"""
-
-_SINCE = f"""
-{_ENTRIES} where e.seq > %s and (%s::text is null or r.id = %s) order by e.seq
-"""
-
-_WAITING = f"""
-{_ENTRIES} where e.kind = 'pause' and e.number = (select max(number) from entries where run = e.run)
-order by e.seq
-"""
 
 
 class PostgresCheckpointer:
@@ -118,9 +127,8 @@ class PostgresCheckpointer:
 
     def __init__(self, dsn: str, *, schema: str = "durable_nb") -> None:
         self.dsn, self.schema = dsn, schema
-        self._session = Session(dsn, schema)
-        self._pool: ConnectionPool[Connection] | None = None
-        self._pid = os.getpid()
+        self._session = LockSession(dsn, schema)
+        self._reader = PostgresReader(dsn, schema, self._session)
 
     def __repr__(self) -> str:
         return f"PostgresCheckpointer({self._session.place!r}, schema={self.schema!r})"
@@ -128,37 +136,39 @@ class PostgresCheckpointer:
     def __reduce__(self) -> tuple[object, ...]:
         return _open_again, (self.dsn, self.schema)
 
-    def create(self, run: Run, entry: Turn, *, at: int, writer: int) -> Lease:
-        row = Row(run.base + 1, at, writer, entry)
-        stored = encode(row)
+    def create(self, run: Run, *opening: Entry, at: int, writer: int) -> Lease:
+        rows = [
+            Row(number, at, writer, entry)
+            for number, entry in enumerate(opening, start=run.base + 1)
+        ]
+        stored = [encode(row) for row in rows]
 
         def write(db: Connection) -> int:
             with db.transaction():
-                db.execute(
-                    "insert into definitions values (%s, %s) on conflict do nothing",
-                    [run.fingerprint, run.definition],
-                )
+                db.execute(_DEFINE, [run.fingerprint, run.definition])
                 inserted = db.execute(_RUN, run_columns(run)).fetchall()
                 if not inserted:
                     taken = refusals.exists(run.execution_id)
                     found = db.execute("select key from runs where id = %s", [run.execution_id])
-                    return _written(db, found.fetchall()[0][0], row, taken)
+                    return _written(db, found.fetchall()[0][0], rows[0], taken)
                 key = int(inserted[0][0])
                 self._session.hold(db, writer)
-                db.execute(_OPEN, _values(key, stored))
+                for each in stored:
+                    db.execute(_OPEN, _values(key, each))
                 return key
 
-        return Lease(run.execution_id, self._claimed(writer, write), writer, row.number)
+        return Lease(run.execution_id, self._claimed(writer, write), writer, rows[-1].number)
 
     def claim(
         self,
         execution_id: str,
-        entry: Answer | Reentry,
+        entry: Answer | Reentry | End,
         *,
         after: int,
         at: int,
         writer: int,
         take_over: bool = False,
+        definition: str = "",
     ) -> tuple[Lease, Row]:
         row = Row(after + 1, at, writer, entry)
         stored = encode(row)
@@ -174,6 +184,8 @@ class PostgresCheckpointer:
                 at_rest = kind in ("pause", "end")
                 if not (take_over or at_rest) and owner in self._session.driven(db):
                     raise refusals.live(execution_id)
+                if not isinstance(entry, End) and entry.fingerprint:
+                    db.execute(_DEFINE, [entry.fingerprint, definition])
                 self._session.hold(db, writer)
                 db.execute(_OPEN, _values(key, stored))
                 return int(key)
@@ -197,18 +209,19 @@ class PostgresCheckpointer:
         self._session.drop(lease.writer)
 
     def load(self, execution_id: str) -> Log:
-        key, *run = self._find(execution_id)
+        key, *columns = self._find(execution_id)
+        run = run_from(columns)
         while True:
-            found = [Stored(*columns) for columns in self._read(_LOAD_ROWS, [key])]
-            newest = refusals.known(execution_id, found[-1:])
-            live = newest.writer in self._driven()
-            if live or self._read(_NEWEST, [key])[0][0] == newest.number:
-                rows = tuple(decode(stored, execution_id) for stored in found)
-                return Log(run_from(run), rows, live)
+            own = self._rows(key)
+            newest = refusals.known(execution_id, own[-1:])
+            live = newest.writer in self._reader.driven()
+            if live or self._reader.read(_NEWEST, [key])[0][0] == newest.number:
+                rows = history(run, own, self._parent)
+                return Log(run, rows, live, self._definition(run, rows))
 
     def effect(self, lease: Lease, key: str) -> Effect:
-        for begun, kept, value in self._read(_EFFECT, [lease.run, key]):
-            return Begun(begun) if kept is None else Kept(loads(value))
+        for begun, number, kept, value in self._reader.read(_EFFECT, [lease.run, key]):
+            return Begun(begun, number) if kept is None else Kept(loads(value))
         return Unknown()
 
     def begin(self, lease: Lease, key: str, function: str, *, at: int) -> None:
@@ -223,9 +236,9 @@ class PostgresCheckpointer:
         return statuses(self.run_rows())
 
     def list_pending_interrupts(self) -> Sequence[Pending]:
-        steps = groupby(self._read(_PENDING), key=itemgetter(0, 1))
+        steps = groupby(self._reader.read(_PENDING), key=itemgetter(0, 1))
         return [
-            pending_of(execution_id, agent, (Stored(*columns[2:]) for columns in step))
+            pending_of(execution_id, agent, (Stored(*row[2:]) for row in step), self.load)
             for (execution_id, agent), step in steps
         ]
 
@@ -235,69 +248,87 @@ class PostgresCheckpointer:
     def get_last(self, execution_id: str) -> Checkpoint:
         return self.list(execution_id)[-1]
 
+    def effects(self, execution_id: str) -> Sequence[EffectRow]:
+        key, *_ = self._find(execution_id)
+        return [effect_row(*columns) for columns in self._reader.read(_EFFECTS, [key])]
+
+    def session(self, execution_id: str) -> Sequence[str]:
+        self._find(execution_id)
+        return [id_ for (id_,) in self._reader.read(_SESSION, [execution_id])]
+
+    def sessions(self, *, limit: int | None = None, offset: int = 0) -> Sequence[Session]:
+        return self._reader.sessions(limit, offset)
+
+    def cancel(self, execution_id: str, *, by: str | None = None) -> None:
+        cancel(self, execution_id, by)
+
+    def delete_execution(self, execution_id: str) -> None:
+        self._find(execution_id)
+
+        def remove(db: Connection) -> None:
+            with db.transaction():
+                refuse_removal(execution_id, _all(db), self._session.driven(db))
+                _remove(db, [execution_id])
+
+        self._session.do(remove)
+
+    def prune(
+        self,
+        older_than: timedelta | float,
+        *,
+        tags: Collection[str] = (),
+        status: str | None = None,
+        dry_run: bool = False,
+    ) -> Sequence[str]:
+        before = cutoff(older_than)
+
+        def remove(db: Connection) -> Sequence[str]:
+            with db.transaction():
+                gone = prunable(candidates(_all(db)), before=before, tags=tags, status=status)
+                if gone and not dry_run:
+                    _remove(db, gone)
+                return gone
+
+        return self._session.do(remove)
+
     def close(self) -> None:
         self._session.close()
-        if self._pool is not None and self._pid == os.getpid():
-            self._pool.close()
+        self._reader.close()
 
     def stamp(self) -> object:
-        return tuple(self._read("select max(seq) from entries")), frozenset(self._driven())
+        return self._reader.stamp()
 
     def entry_rows(
         self, *, after: int = 0, execution_id: str | None = None
     ) -> Iterable[tuple[Any, ...]]:
-        return self._read(_SINCE, [after, execution_id, execution_id])
+        return self._reader.entry_rows(after, execution_id)
 
     def waiting_rows(self) -> Iterable[tuple[Any, ...]]:
-        return self._read(_WAITING)
+        return self._reader.waiting_rows()
 
     def run_rows(self) -> Sequence[RunRow]:
-        runs = [Newest(*row) for row in self._read(_RUNS.format(where=""))]
-        return with_status(runs, self._driven, self._newest_of)
+        return self._reader.run_rows()
 
-    def _newest_of(self, execution_ids: Sequence[str]) -> Sequence[Newest]:
-        query = _RUNS.format(where="where r.id = any(%s)")
-        return [Newest(*row) for row in self._read(query, [list(execution_ids)])]
+    def _rows(self, key: int, upto: int = MAX_NUMBER) -> Sequence[Stored]:
+        return [Stored(*columns) for columns in self._reader.read(_LOAD_ROWS, [key, upto])]
+
+    def _parent(self, execution_id: str, upto: int) -> tuple[Run, Sequence[Stored]]:
+        key, *columns = self._find(execution_id)
+        return run_from(columns), self._rows(key, upto)
+
+    def _definition(self, run: Run, rows: Sequence[Row]) -> str:
+        fingerprint = fingerprint_of(run, rows)
+        if fingerprint == run.fingerprint:
+            return run.definition
+        query = "select definition from definitions where fingerprint = %s"
+        return str(self._reader.read(query, [fingerprint])[0][0])
 
     def _find(self, execution_id: str) -> tuple[Any, ...]:
         try:
-            found = self._read(_FIND, [execution_id])
+            found = self._reader.read(_FIND, [execution_id])
         except (UnicodeEncodeError, psycopg.DataError):  # text that no store can hold
             found = []
         return refusals.known(execution_id, found)
-
-    def _driven(self) -> Collection[int]:
-        return self._reading(self._session.driven)
-
-    def _read(self, statement: str, values: Values = ()) -> Sequence[tuple[Any, ...]]:
-        return self._reading(lambda db: db.execute(statement, values).fetchall())
-
-    def _reading(self, action: Callable[[Connection], T]) -> T:
-        """Perform `action` on a connection of the pool's, outside of any transaction."""
-        try:
-            with self._open_pool().connection() as db:
-                return action(db)
-        except psycopg.DataError:
-            raise
-        except psycopg.Error as error:
-            raise self._session.ours(error) from error
-
-    def _open_pool(self) -> ConnectionPool[Connection]:
-        self._session.refuse_if_closed()
-        if self._pool is None or self._pid != os.getpid():
-            _inherited.append(self._pool)
-            self._session.try_out()
-            self._pid = os.getpid()
-            self._pool = ConnectionPool(
-                self.dsn,
-                min_size=0,
-                max_size=4,
-                kwargs={"autocommit": True},
-                configure=lambda db: prepare(db, self.schema),
-                check=ConnectionPool.check_connection,
-                open=True,
-            )
-        return self._pool
 
     def _guarded(self, lease: Lease, statement: str, values: Values) -> None:
         if not self._session.change(statement, values):
@@ -315,6 +346,18 @@ def _open_again(dsn: str, schema: str) -> PostgresCheckpointer:
     return PostgresCheckpointer(dsn, schema=schema)
 
 
+def _all(db: Connection) -> Sequence[Newest]:
+    """All runs, newest first, none of which can be claimed or joined until the transaction ends."""
+    db.execute("lock table runs in exclusive mode")
+    return [Newest(*row) for row in db.execute(RUNS.format(where="")).fetchall()]
+
+
+def _remove(db: Connection, execution_ids: Sequence[str]) -> None:
+    for statement in _REMOVE:
+        db.execute(statement, [list(execution_ids)])
+    db.execute("update removals set count = count + 1")
+
+
 def _written(db: Connection, run: int, row: Row, refusal: DurableError) -> int:
     """The run's key if the row is there after all, from a first try whose commit was not heard of
     when the connection broke; else the refusal."""
@@ -325,6 +368,3 @@ def _written(db: Connection, run: int, row: Row, refusal: DurableError) -> int:
 
 def _values(run: int, s: Stored) -> Values:
     return run, s.frame, s.number, s.kind, s.turn, s.tool, s.at, s.writer, s.checksum, s.body
-
-
-_inherited: list[object] = []  # a parent's pools: a forked child must not even close them

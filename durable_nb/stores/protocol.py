@@ -6,13 +6,13 @@ entry drives. A `Lease` is the right to append; it dies with its process (DESIGN
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from durable_nb.core.nodes import Checkpoint, Pending
-from durable_nb.model.entries import Answer, Entry, Log, Reentry, Row, Run, Turn
+from durable_nb.model.entries import Answer, End, Entry, Log, Reentry, Row, Run
 from durable_nb.model.values import Json
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -12,16 +14,40 @@ from pathlib import Path
 from typing import Any, Literal
 
 from durable_nb.core.nodes import Checkpoint, Pending, checkpoints
-from durable_nb.model.codec import Stored, decode, encode
-from durable_nb.model.entries import Answer, End, Entry, Log, Reentry, Row, Run, Turn
+from durable_nb.core.retain import prunable
+from durable_nb.model.codec import Stored, encode
+from durable_nb.model.entries import Answer, End, Entry, Log, Reentry, Row, Run
 from durable_nb.model.values import Json, dumps, loads
 from durable_nb.stores import refusals
-from durable_nb.stores.listing import pending_of, run_columns, run_from, statuses
+from durable_nb.stores.listing import (
+    MAX_NUMBER,
+    Newest,
+    candidates,
+    effect_row,
+    fingerprint_of,
+    history,
+    pending_of,
+    refuse_removal,
+    run_columns,
+    run_from,
+    statuses,
+)
 from durable_nb.stores.locks import locks_for
 from durable_nb.stores.migrate import for_writing
-from durable_nb.stores.protocol import Begun, Effect, Kept, Lease, RunRow, RunStatus, Unknown
+from durable_nb.stores.protocol import (
+    Begun,
+    Effect,
+    EffectRow,
+    Kept,
+    Lease,
+    RunRow,
+    RunStatus,
+    Session,
+    Unknown,
+)
 from durable_nb.stores.sqlite_file import SQLiteFile, Values
-from durable_nb.stores.sqlite_reader import SQLiteReader
+from durable_nb.stores.sqlite_reader import RUNS, SQLiteReader
+from durable_nb.stores.upkeep import cancel, cutoff
 
 _COLUMNS = "run, frame, number, kind, turn, tool, at, writer, checksum, body"
 
@@ -33,9 +59,11 @@ where ?3 - 1 = (select max(number) from entries where run = ?1)
 """  # one guarded statement: of all who write number n, one inserts a row
 
 _RUN = """
-insert into runs (id, agent, prompt, created, session, fingerprint, workdir, tags, base)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?)
+insert into runs (id, agent, prompt, created, session, fingerprint, workdir, tags, parent, base)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
+
+_DEFINE = "insert or ignore into definitions values (?, ?)"
 
 _BEGIN = """
 insert into idempotency_cache (run, key, function, number, begun)
@@ -49,26 +77,41 @@ update idempotency_cache set value = ?3, kept = ?5
 where run = ?1 and key = ?2 and ?4 = (select max(number) from entries where run = ?1)
 """
 
-_EFFECT = "select begun, kept, value from idempotency_cache where run = ? and key = ?"
+_EFFECT = "select begun, number, kept, value from idempotency_cache where run = ? and key = ?"
+
+_EFFECTS = """
+select function, key, attempts, begun, kept from idempotency_cache where run = ? order by rowid
+"""
 
 _FIND = """
 select r.key, r.id, r.agent, r.prompt, r.created, r.session, d.definition, r.fingerprint,
-  r.workdir, r.tags, r.base
+  r.workdir, r.tags, r.parent, r.base
 from runs as r join definitions as d using (fingerprint) where r.id = ?
 """
 
 _LOAD_ROWS = """
 select number, frame, kind, turn, tool, at, writer, checksum, body
-from entries where run = ? order by number
+from entries where run = ? and number <= ? order by number
 """
 
 _NEWEST = "select number, writer from entries where run = ? order by number desc limit 1"
 
+_SESSION = """
+select id from runs where session = (select session from runs where id = ?) order by key
+"""
+
+_REMOVE = (
+    "delete from idempotency_cache where run = (select key from runs where id = ?)",
+    "delete from entries where run = (select key from runs where id = ?)",
+    "delete from runs where id = ?",
+)
+
 _PENDING = """
 select r.id, r.agent, e.number, e.frame, e.kind, e.turn, e.tool, e.at, e.writer, e.checksum, e.body
 from entries as p join runs as r on r.key = p.run
-join entries as e on e.run = p.run and e.number >= (
-  select number from entries where run = p.run and kind = 'tool_call' order by number desc limit 1)
+join entries as e on e.run = p.run and e.number >= coalesce((
+  select number from entries where run = p.run and kind = 'tool_call' order by number desc limit 1
+), 0)
 where p.kind = 'pause' and p.number = (select max(number) from entries where run = p.run)
 order by p.seq, e.number
 """  # for each open pause, the rows of the step that paused
@@ -100,28 +143,27 @@ class SQLiteCheckpointer:
     def __reduce__(self) -> tuple[object, ...]:
         return _open_again, (str(self.path), self._synchronous)
 
-    def create(self, run: Run, entry: Turn, *, at: int, writer: int) -> Lease:
-        row = Row(run.base + 1, at, writer, entry)
-        stored = encode(row)
+    def create(self, run: Run, *opening: Entry, at: int, writer: int) -> Lease:
+        numbered = enumerate(opening, start=run.base + 1)
+        stored = [encode(Row(number, at, writer, entry)) for number, entry in numbered]
         with self._claimed(writer), self._file.write() as db:
             if db.execute("select 1 from runs where id = ?", [run.execution_id]).fetchone():
                 raise refusals.exists(run.execution_id)
-            db.execute(
-                "insert or ignore into definitions values (?, ?)", [run.fingerprint, run.definition]
-            )
+            db.execute(_DEFINE, [run.fingerprint, run.definition])
             key = db.execute(_RUN, run_columns(run)).lastrowid or 0
-            db.execute(_OPEN, _values(key, stored))
-        return Lease(run.execution_id, key, writer, row.number)
+            db.executemany(_OPEN, [_values(key, each) for each in stored])
+        return Lease(run.execution_id, key, writer, stored[-1].number)
 
     def claim(
         self,
         execution_id: str,
-        entry: Answer | Reentry,
+        entry: Answer | Reentry | End,
         *,
         after: int,
         at: int,
         writer: int,
         take_over: bool = False,
+        definition: str = "",
     ) -> tuple[Lease, Row]:
         row = Row(after + 1, at, writer, entry)
         stored = encode(row)
@@ -133,7 +175,9 @@ class SQLiteCheckpointer:
                 raise refusals.stale(execution_id, after)
             if not take_over and owner in self._locks.held():
                 raise refusals.live(execution_id)
-            db.execute(_APPEND, _values(key, stored))
+            if not isinstance(entry, End) and entry.fingerprint:
+                db.execute(_DEFINE, [entry.fingerprint, definition])
+            db.execute(_OPEN, _values(key, stored))
         return Lease(execution_id, key, writer, row.number), row
 
     def append(self, lease: Lease, entry: Entry, *, at: int) -> Row:
@@ -148,18 +192,19 @@ class SQLiteCheckpointer:
         self._locks.drop(lease.writer)
 
     def load(self, execution_id: str) -> Log:
-        key, *run = self._find(execution_id)
+        key, *columns = self._find(execution_id)
+        run = run_from(columns)
         while True:
-            found = [Stored(*columns) for columns in self._file.read(_LOAD_ROWS, [key])]
-            newest = refusals.known(execution_id, found[-1:])
+            own = self._rows(key)
+            newest = refusals.known(execution_id, own[-1:])
             live = newest.writer in self._locks.held()
             if live or self._file.read(_NEWEST, [key]) == [(newest.number, newest.writer)]:
-                rows = tuple(decode(stored, execution_id) for stored in found)
-                return Log(run_from(run), rows, live)
+                rows = history(run, own, self._parent)
+                return Log(run, rows, live, self._definition(run, rows))
 
     def effect(self, lease: Lease, key: str) -> Effect:
-        for begun, kept, value in self._file.read(_EFFECT, [lease.run, key]):
-            return Begun(begun) if kept is None else Kept(loads(value))
+        for begun, number, kept, value in self._file.read(_EFFECT, [lease.run, key]):
+            return Begun(begun, number) if kept is None else Kept(loads(value))
         return Unknown()
 
     def begin(self, lease: Lease, key: str, function: str, *, at: int) -> None:
@@ -174,7 +219,7 @@ class SQLiteCheckpointer:
     def list_pending_interrupts(self) -> Sequence[Pending]:
         steps = groupby(self._file.read(_PENDING), key=itemgetter(0, 1))
         return [
-            pending_of(execution_id, agent, (Stored(*columns[2:]) for columns in step))
+            pending_of(execution_id, agent, (Stored(*row[2:]) for row in step), self.load)
             for (execution_id, agent), step in steps
         ]
 
@@ -183,6 +228,43 @@ class SQLiteCheckpointer:
 
     def get_last(self, execution_id: str) -> Checkpoint:
         return self.list(execution_id)[-1]
+
+    def effects(self, execution_id: str) -> Sequence[EffectRow]:
+        key, *_ = self._find(execution_id)
+        return [effect_row(*columns) for columns in self._file.read(_EFFECTS, [key])]
+
+    def session(self, execution_id: str) -> Sequence[str]:
+        self._find(execution_id)
+        return [id_ for (id_,) in self._file.read(_SESSION, [execution_id])]
+
+    def sessions(self, *, limit: int | None = None, offset: int = 0) -> Sequence[Session]:
+        return self._reader.sessions(limit, offset)
+
+    def cancel(self, execution_id: str, *, by: str | None = None) -> None:
+        cancel(self, execution_id, by)
+
+    def delete_execution(self, execution_id: str) -> None:
+        self._find(execution_id)
+        with self._file.write() as db:
+            rows = [Newest(*row) for row in db.execute(RUNS.format(where="")).fetchall()]
+            refuse_removal(execution_id, rows, self._locks.held())
+            _remove(db, [execution_id])
+
+    def prune(
+        self,
+        older_than: timedelta | float,
+        *,
+        tags: Collection[str] = (),
+        status: str | None = None,
+        dry_run: bool = False,
+    ) -> Sequence[str]:
+        before = cutoff(older_than)
+        with self._file.write() as db:
+            rows = [Newest(*row) for row in db.execute(RUNS.format(where="")).fetchall()]
+            gone = prunable(candidates(rows), before=before, tags=tags, status=status)
+            if gone and not dry_run:
+                _remove(db, gone)
+        return gone
 
     def close(self) -> None:
         self._reader.close()
@@ -210,6 +292,20 @@ class SQLiteCheckpointer:
             found = []
         return refusals.known(execution_id, found)
 
+    def _rows(self, key: int, upto: int = MAX_NUMBER) -> Sequence[Stored]:
+        return [Stored(*columns) for columns in self._file.read(_LOAD_ROWS, [key, upto])]
+
+    def _parent(self, execution_id: str, upto: int) -> tuple[Run, Sequence[Stored]]:
+        key, *columns = self._find(execution_id)
+        return run_from(columns), self._rows(key, upto)
+
+    def _definition(self, run: Run, rows: Sequence[Row]) -> str:
+        fingerprint = fingerprint_of(run, rows)
+        if fingerprint == run.fingerprint:
+            return run.definition
+        query = "select definition from definitions where fingerprint = ?"
+        return str(self._file.read(query, [fingerprint])[0][0])
+
     def _guarded(self, lease: Lease, statement: str, values: Values) -> None:
         if not self._file.change(statement, values):
             raise refusals.stale(lease.execution_id, lease.number)
@@ -228,6 +324,12 @@ class SQLiteCheckpointer:
 
 def _open_again(path: str, synchronous: Literal["FULL", "NORMAL"]) -> SQLiteCheckpointer:
     return SQLiteCheckpointer(path, synchronous=synchronous)
+
+
+def _remove(db: sqlite3.Connection, execution_ids: Sequence[str]) -> None:
+    for statement in _REMOVE:
+        db.executemany(statement, [(execution_id,) for execution_id in execution_ids])
+    db.execute("update removals set count = count + 1")
 
 
 def _values(run: int, s: Stored) -> Values:

@@ -13,9 +13,9 @@ from functools import partial
 from typing import Any
 
 from durable_nb.model.values import dumps
-from durable_nb.stores.listing import Newest, with_status
+from durable_nb.stores.listing import Newest, session_of, with_status
 from durable_nb.stores.migrate import MIGRATIONS, check
-from durable_nb.stores.protocol import RunRow
+from durable_nb.stores.protocol import RunRow, Session
 from durable_nb.stores.sqlite_file import SQLiteFile, Values
 
 PART = 20_000  # rows: some 0.1 s, so that an interrupt is noticed
@@ -37,13 +37,23 @@ _WAITING = f"""
 order by e.seq
 """
 
-_RUNS = """
+RUNS = """
 select r.id, r.session, r.agent, e.kind,
   case when e.kind = 'end' then json_extract(e.body, '$.status') end,
-  r.prompt, e.number, e.number - r.base, r.created, e.at, r.tags, r.workdir, e.writer
+  r.prompt, e.number, e.number - r.base, r.created, e.at, r.tags, r.workdir, r.parent, e.writer
 from runs as r join entries as e
   on e.run = r.key and e.number = (select max(number) from entries where run = r.key)
 {where} order by r.key desc
+"""
+
+
+_SESSIONS = """
+select s.session, s.runs, f.created, f.prompt, n.id
+from (
+  select session, count(*) as runs, min(key) as first, max(key) as newest
+  from runs group by session order by max(key) desc limit ? offset ?) as s
+join runs as f on f.key = s.first join runs as n on n.key = s.newest
+order by s.newest desc
 """
 
 
@@ -71,8 +81,19 @@ class SQLiteReader:
         return self._read(_WAITING)
 
     def run_rows(self) -> Sequence[RunRow]:
-        runs = [Newest(*row) for row in self._read(_RUNS.format(where=""))]
+        runs = [Newest(*row) for row in self._read(RUNS.format(where=""))]
         return with_status(runs, self._held, self._newest_of)
+
+    def sessions(self, limit: int | None, offset: int) -> Sequence[Session]:
+        found = self._read(_SESSIONS, [-1 if limit is None else limit, offset])
+        newest = with_status(
+            self._newest_of([row[-1] for row in found]), self._held, self._newest_of
+        )
+        by_id = {row.execution_id: row for row in newest}
+        return [
+            session_of(session, runs, created, prompt, by_id[newest_id])
+            for session, runs, created, prompt, newest_id in found
+        ]
 
     def close(self) -> None:
         self._file.close()
@@ -82,7 +103,7 @@ class SQLiteReader:
         return self._file.read(statement, values)
 
     def _newest_of(self, execution_ids: Sequence[str]) -> Sequence[Newest]:
-        query = _RUNS.format(where="where r.id in (select value from json_each(?))")
+        query = RUNS.format(where="where r.id in (select value from json_each(?))")
         return [Newest(*row) for row in self._read(query, [dumps(execution_ids)])]
 
 

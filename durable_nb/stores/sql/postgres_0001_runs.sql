@@ -8,6 +8,7 @@ create table runs (
   created bigint not null,
   workdir text,
   tags text not null default '[]',
+  parent text,
   base bigint not null default 0,
   fingerprint text not null
 );
@@ -33,6 +34,16 @@ create table entries (
 );
 
 create index pauses on entries (run) where kind = 'pause';
+
+-- A conversation's runs, and who needs a run that somebody wants to remove.
+create index sessions on runs (session);
+create index parents on runs (parent) where parent is not null;
+
+-- Raised whenever rows are removed: readers that take only what is new begin again.
+create table removals (
+  count bigint not null
+);
+insert into removals values (0);
 
 create table idempotency_cache (
   run bigint not null references runs (key),

@@ -8,6 +8,7 @@ create table runs (
   created integer not null,
   workdir text,
   tags text not null default '[]',
+  parent text,
   base integer not null default 0,
   fingerprint text not null
 );
@@ -36,6 +37,16 @@ create table entries (
 
 -- Finding who waits for a person must not read the runs that do not.
 create index pauses on entries (run) where kind = 'pause';
+
+-- A conversation's runs, and who needs a run that somebody wants to remove.
+create index sessions on runs (session);
+create index parents on runs (parent) where parent is not null;
+
+-- Raised whenever rows are removed: readers that take only what is new begin again.
+create table removals (
+  count integer not null
+);
+insert into removals values (0);
 
 -- What @idempotent functions did. `kept` is null while a call is begun and has left no result.
 create table idempotency_cache (

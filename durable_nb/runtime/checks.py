@@ -1,0 +1,92 @@
+"""What is refused before anything is written, in words that say what next."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from durable_nb.core.decide import arguments_of
+from durable_nb.core.reopen import needed_tools
+from durable_nb.core.state import State
+from durable_nb.model.entries import Log
+from durable_nb.model.errors import AgentMismatch, InvalidInput, MissingTool
+
+if TYPE_CHECKING:
+    from durable_nb.runtime.agent import Agent
+
+MAX_PROMPT = 10_000_000  # bytes
+MAX_ID = 512  # bytes
+
+
+def check_prompt(prompt: object) -> None:
+    """Raise `InvalidInput` for a prompt that is empty or too large."""
+    if not isinstance(prompt, str) or not prompt.strip():
+        raise InvalidInput(f"a prompt is text with something in it, not {prompt!r}")
+    size = len(prompt.encode("utf-8", "surrogatepass"))
+    if size > MAX_PROMPT:
+        raise InvalidInput(
+            f"the prompt is {size:,} bytes, the limit is {MAX_PROMPT:,}; put the data in a file "
+            "and let a tool read it"
+        )
+
+
+def check_id(execution_id: object) -> None:
+    """Raise `InvalidInput` for what cannot be a new run's id."""
+    if not isinstance(execution_id, str) or not execution_id:
+        raise InvalidInput(f"an execution_id is text with something in it, not {execution_id!r}")
+    try:
+        size = len(execution_id.encode())
+    except UnicodeEncodeError as error:
+        raise InvalidInput(f"the execution_id {execution_id!r} is not valid text") from error
+    if size > MAX_ID or "\0" in execution_id:
+        raise InvalidInput(
+            f"an execution_id has at most {MAX_ID} bytes and no NUL; this one has {size}"
+        )
+
+
+def check_name(agent: Agent, log: Log) -> None:
+    """Raise `AgentMismatch` for another agent's run."""
+    if log.run.agent != agent.name:
+        raise AgentMismatch(
+            f"run {log.run.execution_id!r} belongs to agent {log.run.agent!r}, not to "
+            f"{agent.name!r}; resume it with that one"
+        )
+
+
+def check_tools(agent: Agent, execution_id: str, state: State) -> None:
+    """Raise `MissingTool` if the next steps need a tool that the agent does not have."""
+    for tool in needed_tools(state):
+        if tool not in agent.toolbox:
+            raise MissingTool(
+                f"run {execution_id!r} needs the tool {tool!r}, which agent {agent.name!r} does "
+                "not have; add it and resume again. Nothing was claimed"
+            )
+
+
+def check_edit(agent: Agent, state: State, edited: Mapping[str, object]) -> None:
+    """Raise `InvalidInput` if the step's tool cannot run with its arguments edited like this."""
+    if state.step is None:
+        raise InvalidInput("there is no tool call here whose arguments could be edited")
+    try:
+        agent.toolbox[state.step.tool].validate({**arguments_of(state), **edited})
+    except ValueError as error:
+        raise InvalidInput(f"the edit was not taken: {error}") from error
+
+
+def checked_place(
+    execution_id: str, state: State, workdir: str | os.PathLike[str] | None, *, move: bool
+) -> str | None:
+    """Where the run goes on if that is not where it was; None if it stays.
+
+    Raises `InvalidInput` for another directory that was not asked for with `move=True`.
+    """
+    place = None if workdir is None else os.path.abspath(workdir)
+    if place is None or place == state.workdir:
+        return None
+    if state.workdir is not None and not move:
+        raise InvalidInput(
+            f"run {execution_id!r} works in {state.workdir}, not in {place}; its files may not be "
+            "there. Pass move=True if that is meant"
+        )
+    return place
