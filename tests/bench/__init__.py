@@ -1,0 +1,1 @@
+"""Bench: what does it cost? Tables for people; nothing here passes or fails by the clock."""
