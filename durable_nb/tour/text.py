@@ -24,7 +24,7 @@ def failure(notebook: NotebookNode) -> str | None:
             continue
         for output in cell.get("outputs", ()):
             if output.output_type == "error":
-                return f"{output.ename}: {output.evalue}"
+                return _shown(output).strip()
     return None
 
 

@@ -1,0 +1,84 @@
+"""`python -m tests.docs.outputs [NOTEBOOK …]`: execute notebooks and write what they show.
+
+What is written is normalised: the same on every machine and at every hour, so that a difference in
+a committed notebook is a difference in what it shows.
+"""
+
+from __future__ import annotations
+
+import getpass
+import re
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat import NotebookNode
+
+from durable_nb.tour import execute
+
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+WIDGET = "application/vnd.jupyter.widget-view+json"
+_UNSTABLE = [
+    (re.compile(r"\d{4}-\d\d-\d\d([ T])\d\d:\d\d(:\d\d(\.\d+)?)?"), r"2026-01-01\g<1>12:00"),
+    (re.compile(re.escape(tempfile.gettempdir()) + r"/durable_nb-\w+"), "/tmp/durable_nb"),
+    (re.compile(rf"\b(by|user) {re.escape(getpass.getuser())}\b"), r"\1 alice"),
+    (re.compile(r"\b0x[0-9a-f]{6,}\b"), "0x0"),
+]
+
+
+def normal(notebook: NotebookNode) -> NotebookNode:
+    """The notebook with stable outputs and no trace of the machine that executed it."""
+    cells = [_cell(cell) for cell in notebook.cells]
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
+    return nbformat.from_dict(
+        {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
+    )
+
+
+def shown(notebook: NotebookNode) -> list[list[Mapping[str, Any]]]:
+    """The outputs of each code cell, normalised: what two executions are compared by."""
+    return [cell["outputs"] for cell in normal(notebook).cells if cell["cell_type"] == "code"]
+
+
+def stable(text: str) -> str:
+    """Text without the hour, the user, and the temporary folder's name."""
+    for pattern, instead in _UNSTABLE:
+        text = pattern.sub(instead, text)
+    return text
+
+
+def write(paths: Iterable[Path]) -> None:
+    for path in paths:
+        nbformat.write(normal(execute(path)), path)
+        print(f"{path.name}: executed and written")
+
+
+def _cell(cell: NotebookNode) -> dict[str, Any]:
+    metadata = {key: value for key, value in cell.metadata.items() if key != "execution"}
+    kept = {
+        "cell_type": cell.cell_type,
+        "id": cell.id,
+        "metadata": metadata,
+        "source": cell.source,
+    }
+    if cell.cell_type != "code":
+        return kept
+    outputs = [_output(output) for output in cell.outputs if WIDGET not in output.get("data", ())]
+    return {**kept, "execution_count": cell.execution_count, "outputs": outputs}
+
+
+def _output(output: NotebookNode) -> dict[str, Any]:
+    fixed = dict(output)
+    if "text" in fixed:
+        fixed["text"] = stable(fixed["text"])
+    if "data" in fixed:
+        fixed["data"] = {kind: stable(text) for kind, text in sorted(fixed["data"].items())}
+    return fixed
+
+
+if __name__ == "__main__":
+    write([Path(each) for each in sys.argv[1:]] or sorted(NOTEBOOKS.glob("*.ipynb")))
