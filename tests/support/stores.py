@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from durable_nb import Checkpointer, MemoryCheckpointer, SQLiteCheckpointer
 from durable_nb.stores.protocol import Lease
+from tests.support.postgres import postgres
 
 
 @cache
@@ -23,6 +24,7 @@ STORES: dict[str, Callable[[Path], Checkpointer]] = {
     "sqlite-normal": lambda folder: SQLiteCheckpointer(
         folder / "runs.sqlite3", synchronous="NORMAL"
     ),
+    "postgres": postgres,
 }
 
 When = Literal["before", "after"]
