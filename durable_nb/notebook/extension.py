@@ -1,1 +1,51 @@
-"""`%load_ext durable_nb`: the magics come, and go again."""
+"""`%load_ext durable_nb`: the magics come, and go again.
+
+Loading costs next to nothing: agents, stores, pandas and widgets are imported when first needed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from durable_nb.notebook.banner import banner
+from durable_nb.notebook.magics import DurableMagics
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+MAGICS = {"line": ("durable",), "cell": ("durable", "durable_sql")}
+
+
+def load(shell: InteractiveShell) -> None:
+    """Register the magics, once, and say which store is in use."""
+    if _loaded(shell) is None:
+        shell.register_magics(DurableMagics)
+        shell.input_transformers_cleanup.append(with_a_body)
+    print(banner())  # noqa: T201  # what the cell shows
+
+
+def unload(shell: InteractiveShell) -> None:
+    """Take everything back that `load` did."""
+    magics = _loaded(shell)
+    if magics is None:
+        return
+    manager = shell.magics_manager
+    del manager.registry[DurableMagics.__name__]
+    for kind, names in MAGICS.items():
+        for name in names:
+            del manager.magics[kind][name]
+    shell.configurables.remove(magics)  # type: ignore[arg-type]  # its type is too narrow
+    shell.input_transformers_cleanup.remove(with_a_body)
+
+
+def with_a_body(lines: list[str]) -> list[str]:
+    """A cell of ours without a body gets an empty line, so that it is our error that says what is
+    missing, and not IPython's, which test runners take for success."""
+    if len(lines) == 1 and lines[0].startswith("%%durable"):
+        return [lines[0].rstrip("\n") + "\n", " \n"]
+    return lines
+
+
+def _loaded(shell: InteractiveShell) -> DurableMagics | None:
+    magics: DurableMagics | None = shell.magics_manager.registry.get(DurableMagics.__name__)
+    return magics

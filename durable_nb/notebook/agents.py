@@ -1,0 +1,78 @@
+"""The agents that are defined in this notebook, found by variable or by name."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from durable_nb.model.errors import InvalidInput, UnknownAgent
+
+if TYPE_CHECKING:
+    from durable_nb.runtime.agent import Agent
+    from durable_nb.stores.protocol import Checkpointer
+
+
+def defined(names: Mapping[str, Any]) -> dict[str, Agent]:
+    """Every agent here by its variable, each once."""
+    module = sys.modules.get("durable_nb.runtime.agent")
+    if module is None:  # nobody can have made one
+        return {}
+    found: dict[int, tuple[str, Agent]] = {}
+    for variable, value in list(names.items()):
+        if isinstance(value, module.Agent) and not variable.startswith("_"):
+            found.setdefault(id(value), (variable, value))
+    return dict(found.values())
+
+
+def find(names: Mapping[str, Any], wanted: str) -> Agent:
+    """The agent of that variable, or of that name, whose runs are in the store in use.
+
+    Raises `UnknownAgent` where there is none, `InvalidInput` where there are several or the agent
+    has another store.
+    """
+    here = defined(names)
+    if wanted in here:
+        return in_use(here[wanted], wanted)
+    named = {variable: each for variable, each in here.items() if each.name == wanted}
+    if not named:
+        raise UnknownAgent(_nobody(wanted, here))
+    if len(named) > 1:
+        raise InvalidInput(
+            f"{' and '.join(named)} are all agents named {wanted!r}; name the variable, or delete "
+            "the ones that you do not mean"
+        )
+    ((variable, agent),) = named.items()
+    return in_use(agent, variable)
+
+
+def in_use(agent: Agent, variable: str) -> Agent:
+    """The agent, if its runs are in the store that magics look at."""
+    from durable_nb.stores.open import default_store
+
+    theirs, ours = agent.checkpointer, default_store()
+    if not same_store(theirs, ours):
+        path = getattr(theirs, "path", None)
+        raise InvalidInput(
+            f"agent {agent.name!r} keeps its runs in {theirs!r}, and {ours!r} is in use; "
+            f"%durable use {variable if path is None else path}"
+        )
+    return agent
+
+
+def same_store(one: Checkpointer, other: Checkpointer) -> bool:
+    return store_key(one) == store_key(other)
+
+
+def store_key(store: Checkpointer) -> object:
+    """Equal for two objects that are the same store."""
+    return getattr(store, "path", None) or id(store)
+
+
+def _nobody(wanted: str, here: Mapping[str, Agent]) -> str:
+    if not here:
+        return f"no agent {wanted!r} is defined here, nor any other; run the cell that defines it"
+    return (
+        f"no agent {wanted!r} is defined here; there are "
+        f"{', '.join(sorted({each.name for each in here.values()}))}"
+    )

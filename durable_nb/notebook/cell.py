@@ -1,0 +1,139 @@
+"""`%%durable`: a cell only ever moves a run forward (the table in DESIGN section 6)."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from itertools import count
+from typing import TYPE_CHECKING
+
+from durable_nb.model.entries import Log
+from durable_nb.model.errors import (
+    AgentMismatch,
+    ExecutionExists,
+    InvalidInput,
+    RunPaused,
+    UnknownExecution,
+)
+from durable_nb.notebook import agents
+from durable_nb.notebook.desk import Desk, notebook_name
+from durable_nb.notebook.handle import Handle
+from durable_nb.notebook.portrait import NOTEBOOK, prompt_of, status_of
+from durable_nb.notebook.prompt import automatic_id, fill
+from durable_nb.notebook.words import head, word
+
+if TYPE_CHECKING:
+    from durable_nb.notebook.local import LocalRun
+    from durable_nb.runtime.agent import Agent
+
+POLL = 0.2  # s between two looks at the store, while a cell waits for a decision
+
+
+def run_cell(desk: Desk, line: Namespace, body: str, *, cell: str | None) -> Handle:
+    """Start the run of this cell, or go on with it, as far as it goes without a person.
+
+    `cell` is a hint at which cell this is; it decides nothing.
+    """
+    agent = agents.find(desk.names, line.agent)
+    prompt = fill(body, desk.names)
+    base = automatic_id(agent.name, prompt) if line.id is None else line.id
+    run = desk.run_of(agent, _free(desk, agent, base) if line.new else base)
+    notes = _left_behind(desk, desk.moved_from(cell, run.execution_id))
+    log = _stored(run)
+    if log is None:
+        _start(run, agent, prompt, (*notes, *_own(line.new, base)), quiet=line.quiet)
+    else:
+        _refuse_another(log, agent, prompt)
+        run.forward(notes, quiet=line.quiet)
+    _at_a_pause(run, agent, line.on_pause, line.timeout)
+    return desk.drawn(run)
+
+
+def _start(
+    run: LocalRun, agent: Agent, prompt: str, notes: tuple[str, ...], *, quiet: bool
+) -> None:
+    from durable_nb.runtime.begin import start
+
+    name = notebook_name()
+    tags = () if name is None else (NOTEBOOK + name,)
+    started = start(agent, prompt, execution_id=run.execution_id, tags=tags)
+    run.drive_here(started, notes=notes, quiet=quiet)
+
+
+def _stored(run: LocalRun) -> Log | None:
+    try:
+        return run.log()
+    except UnknownExecution:
+        return None
+
+
+def _free(desk: Desk, agent: Agent, base: str) -> str:
+    """`base`, or the first of ID-2, ID-3, … that no run has."""
+    names = (base if number == 1 else f"{base}-{number}" for number in count(1))
+    return next(name for name in names if _stored(desk.run_of(agent, name)) is None)
+
+
+def _own(new: bool, base: str) -> tuple[str, ...]:
+    if not new:
+        return ()
+    return (f"A run of its own (--new): each time this cell runs it starts {base}-2, -3, …",)
+
+
+def _left_behind(desk: Desk, before: str | None) -> tuple[str, ...]:
+    """That this cell's earlier prompt has a run that still waits."""
+    if before is None:
+        return ()
+    log = _stored(desk.run(before))
+    if log is None or status_of(log) != "paused":
+        return ()
+    return (f"The run of this cell's earlier prompt still waits: %durable show {word(before)}.",)
+
+
+def _refuse_another(log: Log, agent: Agent, prompt: str) -> None:
+    """An id means one agent and one prompt."""
+    run = word(log.run.execution_id)
+    if log.run.agent != agent.name:
+        raise AgentMismatch(
+            f"run {run} belongs to agent {log.run.agent!r}, not to {agent.name!r}; choose another --id"
+        )
+    before = prompt_of(log).strip()
+    if before != prompt:
+        raise ExecutionExists(
+            f"run {run} was started with another prompt, and a run is never repeated. Stored: "
+            f"{head(before, 200)!r}. Here: {head(prompt, 200)!r}. Choose another --id, or add --new"
+        )
+
+
+def _at_a_pause(run: LocalRun, agent: Agent, policy: str, timeout: float | None) -> None:
+    """What was asked for where a person has to decide: go on, stop here, or wait for them."""
+    if policy == "stop":
+        log = run.log()
+        if status_of(log) == "paused":
+            raise _waits(run, log.rows[-1].number, "")
+    elif policy == "wait":
+        _wait(run, agent, timeout)
+
+
+def _wait(run: LocalRun, agent: Agent, timeout: float | None) -> None:
+    """Watch the store until somebody, anywhere, has brought the run past its pauses."""
+    if timeout is None:
+        raise InvalidInput("--on-pause wait needs --timeout SECONDS, so that the cell can end")
+    give_up = agent.ports.monotonic() + timeout
+    shown = run.shown
+    while (status := status_of(log := run.log())) in ("paused", "running", "crashed"):
+        if status == "crashed":
+            run.forward()
+        elif agent.ports.monotonic() > give_up:
+            raise _waits(run, log.rows[-1].number, f"; nobody decided within {timeout:g} s")
+        elif status == "paused" and log.rows[-1].number != shown:
+            run.redraw()
+            shown = run.shown
+        agent.ports.sleep(POLL)
+    run.redraw()
+
+
+def _waits(run: LocalRun, pause: int, why: str) -> RunPaused:
+    name = word(run.execution_id)
+    return RunPaused(
+        f"run {name} waits for a person{why}; %durable approve {name} --pause {pause} (or reject), "
+        "then run this cell again"
+    )

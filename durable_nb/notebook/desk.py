@@ -1,0 +1,65 @@
+"""What this notebook works with: its names, its runs, and whether somebody can click."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from durable_nb.notebook import agents
+from durable_nb.notebook.handle import Handle, cell_number
+from durable_nb.notebook.local import LocalRun
+from durable_nb.stores.open import default_store
+
+if TYPE_CHECKING:
+    from durable_nb.notebook.screen import Screen
+    from durable_nb.runtime.agent import Agent
+
+
+class Desk:
+    """One a shell. Every run has one `LocalRun` here, so that all its cards agree."""
+
+    def __init__(self, names: dict[str, Any], screen: Screen) -> None:
+        self.names = names
+        self._screen = screen
+        self._runs: dict[tuple[object, str], LocalRun] = {}
+        self._of_cell: dict[str, str] = {}
+
+    def run_of(self, agent: Agent, execution_id: str) -> LocalRun:
+        """The run, driven by this agent from now on."""
+        run = self._local(execution_id, lambda: agent)
+        run.agent = lambda: agent
+        return run
+
+    def run(self, execution_id: str) -> LocalRun:
+        """A run that is there, with whatever agent of its agent's name is defined when needed.
+
+        Raises `UnknownExecution`.
+        """
+        name = default_store().load(execution_id).run.agent
+        return self._local(execution_id, lambda: agents.find(self.names, name))
+
+    def drawn(self, run: LocalRun) -> Handle:
+        """The handle of a run whose card the running cell shows."""
+        return Handle(run, drawn_in=cell_number())
+
+    def moved_from(self, cell: str | None, execution_id: str) -> str | None:
+        """The run that this cell stood for until now, if it is another one."""
+        if cell is None:
+            return None
+        before = self._of_cell.get(cell)
+        self._of_cell[cell] = execution_id
+        return None if before == execution_id else before
+
+    def _local(self, execution_id: str, agent: Callable[[], Agent]) -> LocalRun:
+        store = default_store()
+        key = agents.store_key(store), execution_id
+        if key not in self._runs:
+            self._runs[key] = LocalRun(store, execution_id, agent=agent, screen=self._screen)
+        return self._runs[key]
+
+
+def notebook_name() -> str | None:
+    """The notebook's file name, where a Jupyter server says it."""
+    path = os.environ.get("JPY_SESSION_NAME")
+    return os.path.basename(path) if path else None

@@ -1,0 +1,164 @@
+"""What a cell that runs an agent returns: a run to look at, to decide and to wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, cast
+
+from durable_nb.core.nodes import Checkpoint, listing
+from durable_nb.core.state import State, state_of
+from durable_nb.model.decisions import Resume
+from durable_nb.model.entries import End, Log
+from durable_nb.model.errors import DurableError, RunIsLive, RunPaused
+from durable_nb.model.messages import Message
+from durable_nb.notebook.local import LocalRun
+from durable_nb.notebook.portrait import Look, status_of
+from durable_nb.notebook.words import word
+
+if TYPE_CHECKING:
+    from durable_nb.runtime.result import PendingInterrupt
+
+
+class Steps(tuple[Checkpoint, ...]):
+    """A run's rows, oldest first; shown as lines."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return listing(self)
+
+
+class Handle:
+    """A run, as its log is now: nothing here is remembered from before.
+
+    A decision made through it is bound to the pause that its card showed.
+    """
+
+    def __init__(self, run: LocalRun, *, drawn_in: int | None = None) -> None:
+        self._run = run
+        self._drawn_in = drawn_in
+
+    def __repr__(self) -> str:
+        return f"<run {self.execution_id!r}: {self.status}>"
+
+    @property
+    def execution_id(self) -> str:
+        return self._run.execution_id
+
+    @property
+    def status(self) -> str:
+        """`running`, `paused`, `crashed`, `completed`, `failed` or `cancelled`."""
+        return status_of(self._run.log())
+
+    @property
+    def output(self) -> str:
+        """The answer. Waits for what a click set going; raises in one line where there is none."""
+        self._run.wait()
+        log = self._run.log()
+        state = state_of(log)
+        if state.status == "completed":
+            return cast("End", state.at.entry).output or ""
+        raise _no_output(log, state)
+
+    @property
+    def pending(self) -> PendingInterrupt | None:
+        """The pause that waits for a decision: reason, context, node, number."""
+        from durable_nb.runtime.result import result_of
+
+        log = self._run.log()
+        return result_of(self.execution_id, log.run.agent, state_of(log)).pending_interrupt
+
+    @property
+    def steps(self) -> Steps:
+        """The run's own rows, oldest first."""
+        return Steps(self._run.store.list(self.execution_id))
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """The transcript so far."""
+        return tuple(state_of(self._run.log()).transcript)
+
+    def approve(
+        self,
+        *,
+        note: str | None = None,
+        by: str | None = None,
+        edited: Mapping[str, object] | None = None,
+        pause: int | None = None,
+    ) -> Handle:
+        """Say yes, and drive on in this cell. Raises `AlreadyResumed` if somebody else decided
+        otherwise."""
+        decision = Resume(approved=True, reason=note, by=by, edited=edited)
+        return self._decide(decision, pause)
+
+    def reject(
+        self, *, note: str | None = None, by: str | None = None, pause: int | None = None
+    ) -> Handle:
+        """Say no; the model reads `note`."""
+        return self._decide(Resume(approved=False, reason=note, by=by), pause)
+
+    def resume(self, *, take_over: bool = False) -> Handle:
+        """Go on with a run that died or failed, in this cell."""
+        self._run.resume(take_over=take_over)
+        return self._drawn()
+
+    def wait(self, timeout: float | None = None) -> Handle:
+        """Until nothing that a click started drives the run. Raises `RunIsLive` after `timeout`
+        seconds."""
+        if not self._run.wait(timeout):
+            raise RunIsLive(
+                f"run {self.execution_id!r} still works after {timeout:g} s; it goes on by itself"
+            )
+        return self
+
+    def show(self, *, opened: bool = True) -> Handle:
+        """A card with the run's timeline in this cell."""
+        self._run.show(Look(opened=opened))
+        return self._drawn()
+
+    def _decide(self, decision: Resume, pause: int | None) -> Handle:
+        self._run.decide(decision, self._run.shown if pause is None else pause)
+        return self._drawn()
+
+    def _drawn(self) -> Handle:
+        """This handle, whose card the running cell shows already."""
+        self._drawn_in = cell_number()
+        return self
+
+    def _ipython_display_(self) -> None:
+        if self._drawn_in is None or self._drawn_in != cell_number():
+            self.show(opened=False)
+
+
+class Waiting(list[Handle]):
+    """Runs that wait for a person; shown as their cards, with buttons."""
+
+    def _ipython_display_(self) -> None:
+        if not self:
+            print("nothing waits for you")  # noqa: T201  # what the cell shows
+        for handle in self:
+            handle.show(opened=False)
+
+
+def cell_number() -> int | None:
+    """The number of the cell that is running; None outside of IPython."""
+    from IPython import get_ipython
+
+    shell = get_ipython()
+    return None if shell is None else shell.execution_count
+
+
+def _no_output(log: Log, state: State) -> DurableError:
+    run = word(log.run.execution_id)
+    match status_of(log, state):
+        case "paused":
+            return RunPaused(
+                f"run {run} has no output yet: it waits for a person; decide on its card, or "
+                f"type %durable approve {run} --pause {state.number}"
+            )
+        case "running":
+            return RunIsLive(f"run {run} has no output yet: another process or thread drives it")
+        case "cancelled":
+            return DurableError(f"run {run} was cancelled, so it has no output")
+        case status:
+            return DurableError(f"run {run} {status} and has no output; %durable resume {run}")

@@ -1,0 +1,208 @@
+"""A run as this kernel holds it: its cards, who drives it here, and how it is driven.
+
+The log is the truth; everything here can be thrown away. Driving happens on the cell's thread, so
+that *interrupt kernel* stops it; only what a click started runs on a thread of its own.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from durable_nb.core.state import state_of
+from durable_nb.model.decisions import Resume
+from durable_nb.model.entries import Log
+from durable_nb.model.errors import DurableError
+from durable_nb.notebook.cards import Card, Question
+from durable_nb.notebook.gates import already, answer_to, gate, question, same
+from durable_nb.notebook.portrait import (
+    Look,
+    Portrait,
+    portrait,
+    status_of,
+    unreadable,
+    went_on,
+)
+
+if TYPE_CHECKING:
+    from durable_nb.notebook.screen import Screen
+    from durable_nb.runtime.agent import Agent
+    from durable_nb.runtime.engine import Stop
+    from durable_nb.runtime.loop import Drive
+    from durable_nb.stores.protocol import Checkpointer
+
+CARDS = 8  # how many of a run's cards are kept up to date
+
+
+class LocalRun:
+    """One run here. `agent` finds its agent when it is needed; There is one object a run and
+    kernel, so that all its cards say the same."""
+
+    def __init__(
+        self,
+        store: Checkpointer,
+        execution_id: str,
+        *,
+        agent: Callable[[], Agent],
+        screen: Screen,
+    ) -> None:
+        self.store = store
+        self.execution_id = execution_id
+        self.agent = agent
+        self.shown: int | None = None
+        """The number of the pause that a card showed last."""
+        self._screen = screen
+        self._cards: deque[Card] = deque(maxlen=CARDS)
+        self._drawing = threading.RLock()
+        self._drive: Future[None] | None = None
+        self._error: str | None = None
+        self._stopped = False
+
+    def log(self) -> Log:
+        return self.store.load(self.execution_id)
+
+    def show(self, look: Look, *, quiet: bool = False) -> None:
+        """A new card in the cell that is running."""
+        with self._drawing:
+            for old in self._cards:
+                old.erase_buttons()
+            self._cards.append(Card(look, quiet=quiet))
+            self.redraw()
+
+    def redraw(self) -> None:
+        """Make every card say what the log says now. Never raises what is wrong with the store."""
+        with self._drawing:
+            try:
+                log = self.log()
+            except DurableError as error:
+                gone = unreadable(self.execution_id, _line(error))
+                self._draw(lambda _: gone, None)
+                return
+            state = state_of(log)
+            self._draw(lambda look: portrait(log, look), question(log, state))
+            self.shown = state.number if state.status == "paused" else None
+
+    def drive_here(self, run: Drive, *, notes: tuple[str, ...] = (), quiet: bool = False) -> None:
+        """Drive a claimed run on this thread, showing a card. What escapes the run is raised."""
+        from durable_nb.runtime.loop import drive
+
+        try:
+            self._begin()
+            self.show(Look(notes=notes), quiet=quiet)
+            drive(run)
+        except KeyboardInterrupt:
+            self._stopped = True
+            raise
+        except DurableError as error:
+            self._error = _line(error)
+            raise
+        finally:
+            self.store.release(run.lease)
+            self.redraw()
+
+    def click(self, decision: Resume | None, pause: int | None) -> None:
+        """What a button does: claim here and now, let a thread drive. Errors land on the card."""
+        from durable_nb.runtime.claim import claim
+        from durable_nb.runtime.engine import background
+
+        try:
+            run = claim(self.agent(), self.execution_id, decision=decision, pause=pause)
+        except Exception as error:  # noqa: BLE001  # nobody sees what a callback raises
+            self._error = _line(error)
+        else:
+            self._begin()
+            self._drive, _ = background(partial(self._go_on, run))
+        self.redraw()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Until nothing that a click started drives this run. False if the time was up first."""
+        if self._drive is None:
+            return True
+        return bool(wait([self._drive], timeout=timeout).done)
+
+    def driven_here(self) -> bool:
+        return self._drive is not None and not self._drive.done()
+
+    def forward(self, notes: tuple[str, ...] = (), *, quiet: bool = False) -> None:
+        """Go as far as the run goes without a person, repeating nothing (DESIGN section 6)."""
+        log = self.log()
+        state = state_of(log)
+        status = status_of(log, state)
+        if status in ("crashed", "failed"):
+            self.resume(notes=(*notes, went_on(log, state)), quiet=quiet)
+        elif status == "running":
+            self._attach(notes, quiet=quiet)
+        else:
+            self.show(Look(notes=notes, stored=status == "completed"), quiet=quiet)
+
+    def resume(
+        self, *, notes: tuple[str, ...] = (), take_over: bool = False, quiet: bool = False
+    ) -> None:
+        """Claim a run that died or failed, and drive it here."""
+        from durable_nb.runtime.claim import claim
+
+        run = claim(self.agent(), self.execution_id, take_over=take_over)
+        self.drive_here(run, notes=notes, quiet=quiet)
+
+    def decide(self, decision: Resume, pause: int | None) -> None:
+        """Answer a pause and drive on here. If that pause has this same answer already, go on from
+        where the run is."""
+        from durable_nb.runtime.claim import claim
+
+        log = self.log()
+        number = gate(log, pause)
+        recorded = answer_to(log, number)
+        if recorded is not None and same(recorded, decision):
+            self.forward((already(recorded),))
+            return
+        run = claim(self.agent(), self.execution_id, decision=decision, pause=number)
+        self.drive_here(run)
+
+    def _attach(self, notes: tuple[str, ...], *, quiet: bool) -> None:
+        """A run that somebody drives: wait if that is us, else say so."""
+        if not self.driven_here():
+            elsewhere = "Another process or thread drives it; nothing was done here."
+            self.show(Look(notes=(*notes, elsewhere)), quiet=quiet)
+            return
+        self.show(Look(notes=notes), quiet=quiet)
+        self.wait()
+
+    def _go_on(self, run: Drive, stop: Stop) -> None:
+        from durable_nb.runtime.loop import drive
+
+        try:
+            drive(run, stop)
+        except Exception as error:  # noqa: BLE001  # nobody sees what a thread raises
+            self._error = _line(error)
+        self.redraw()
+
+    def _begin(self) -> None:
+        self._error, self._stopped = None, False
+
+    def _draw(self, paint: Callable[[Look], Portrait], question: Question | None) -> None:
+        why_not = self._cannot_ask() if question else ()
+        cards = list(self._cards) if self._screen.redraws() else list(self._cards)[-1:]
+        for card in cards:
+            look = replace(card.look, error=self._error, stopped=self._stopped)
+            card.draw(paint(replace(look, notes=(*look.notes, *why_not))))
+            if question and not why_not and card is cards[-1] and self._screen.clickable():
+                card.ask(question, self.click)
+            else:
+                card.erase_buttons()
+
+    def _cannot_ask(self) -> tuple[str, ...]:
+        """Why no click could go on with this run: its agent is not here."""
+        try:
+            self.agent()
+        except DurableError as error:
+            return (f"To decide here: {error}.",)
+        return ()
+
+
+def _line(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,271 @@
+"""What a run's card says, as data: pure. `render` draws it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias, cast
+
+from durable_nb.core.explain import call_text, explain
+from durable_nb.core.nodes import Checkpoint, checkpoints, moment, node_id
+from durable_nb.core.state import State, state_of
+from durable_nb.model.entries import Answer, End, Log, Pause, Reentry, ToolCall, Turn
+from durable_nb.notebook.words import literal, word
+
+Tone: TypeAlias = Literal["amber", "green", "slate", "blue", "red"]
+NOTEBOOK = "notebook:"  # the tag that says where a run was started
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """A sentence of ours. It may quote what others wrote."""
+
+    text: str
+    muted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """The frozen context of a pause, under its reason."""
+
+    title: str
+    values: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What a model or an exception said. `all_of_it` is what to type to see it whole."""
+
+    text: str
+    all_of_it: str
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    lines: tuple[str, ...]
+    opened: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """Lines to type, each with what it does."""
+
+    lines: tuple[tuple[str, str], ...]
+
+
+Part: TypeAlias = Say | Fields | Block | Steps | Commands
+
+
+@dataclass(frozen=True, slots=True)
+class Portrait:
+    tone: Tone
+    glyph: str
+    headline: str
+    execution_id: str
+    facts: tuple[str, ...]
+    parts: tuple[Part, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a card says that the log does not: what this kernel knows, and how it was asked."""
+
+    notes: tuple[str, ...] = ()
+    stored: bool = False
+    stopped: bool = False
+    opened: bool = False
+    error: str | None = None
+
+
+def status_of(log: Log, state: State | None = None) -> str:
+    """`running`, `paused`, `crashed`, `completed`, `failed` or `cancelled`."""
+    status = (state or state_of(log)).status
+    if status != "open":
+        return status
+    return "running" if log.live else "crashed"
+
+
+def portrait(log: Log, look: Look) -> Portrait:
+    """The card of a run as one read of its log saw it."""
+    state = state_of(log)
+    drawn = _DRAW[status_of(log, state)](log, state, look)
+    said: list[Part] = [Say(note) for note in look.notes]
+    if look.error is not None:
+        said.insert(0, Block(look.error, ""))
+    steps = Steps(tuple(timeline(log, times=look.opened)), look.opened)
+    return replace(drawn, parts=(*said, *drawn.parts, steps))
+
+
+def unreadable(execution_id: str, error: str) -> Portrait:
+    """The card of a run that cannot be read any more."""
+    return Portrait("red", "✗", "cannot be read", execution_id, (), (Block(error, ""),))
+
+
+def timeline(log: Log, *, times: bool) -> list[str]:
+    """A run's rows, aligned: `#0 turn:0/tool:refund  hitl_pause  interrupted  manager_approval`."""
+    table = [_columns(row, times) for row in checkpoints(log)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
+
+
+def prompt_of(log: Log) -> str:
+    """What the run was started with."""
+    openings = (row.entry for row in (*log.own[:1], log.rows[0]) if isinstance(row.entry, Turn))
+    said = next(openings).messages
+    return next(message.content for message in reversed(said) if message.role == "user")
+
+
+def went_on(log: Log, state: State) -> str:
+    """What a resume of a dead or failed run has just begun to do."""
+    how = "had failed" if state.status == "failed" else "had died"
+    match state.at.entry:
+        case Turn(turn):
+            did = f"the model was asked again for turn {turn}, and no tool was run again"
+        case ToolCall(tool=tool, arguments=arguments):
+            did = f"{call_text(tool, arguments)} was run again with its saved arguments; the model was not asked for it again"
+        case Answer(tool=tool, by=by, approved=approved):
+            verdict = "approval" if approved else "rejection"
+            did = f"{tool} was entered again with {by}'s recorded {verdict}"
+        case _:
+            did = "nothing was left to do"
+    return f"It {how} at {node_id(state.at.entry)}, so this cell went on from there: {did}."
+
+
+def _paused(log: Log, state: State, look: Look) -> Portrait:
+    pause = cast("Pause", state.at.entry)
+    facts = (log.run.agent, f"paused {_when(state.newest.at)} at {node_id(pause)}")
+    context = Fields(pause.reason, tuple(_fields(pause.context)))
+    asked = _in_doubt(log, state) if pause.asks == "in_doubt" else _gate(log, state, pause)
+    parts = (context, *asked)
+    return Portrait("amber", "●", "waiting for you", log.run.execution_id, facts, parts)
+
+
+def _gate(log: Log, state: State, pause: Pause) -> tuple[Part, ...]:
+    skips = pause.on_reject == "skip"
+    no = f"does not enter {pause.tool} again" if skips else f"enters {pause.tool} too, with your no"
+    run = f"{word(log.run.execution_id)} --pause {state.number}"
+    typed = (
+        (f"%durable approve {run}", "to approve by typing"),
+        (f"%durable reject {run} --note 'why'", "to reject"),
+    )
+    return Say(f"{explain(state)} Reject {no}."), Commands(typed)
+
+
+def _in_doubt(log: Log, state: State) -> tuple[Part, ...]:
+    run = f"{log.run.execution_id!r}, pause={state.number}, resume_value=Resume"
+    typed = (
+        (f"agent.resume({run}.happened(result))", "it happened, and returned this"),
+        (f"agent.resume({run}.run_again())", "it did not happen"),
+        (f"agent.resume({run}.stop())", "nobody knows: end the run"),
+    )
+    return Say(explain(state)), Commands(typed)
+
+
+def _completed(log: Log, state: State, look: Look) -> Portrait:
+    end = cast("End", state.at.entry)
+    shown = f"h = %durable show {word(log.run.execution_id)}   then   print(h.output)"
+    parts = (Block(end.output or "", shown),)
+    if not look.stored:
+        facts = (log.run.agent, *_tally(log, state))
+        return Portrait("green", "✓", "completed", log.run.execution_id, facts, parts)
+    facts = (log.run.agent, f"finished {_when(state.newest.at)}", *_origin(log), *_deciders(log))
+    headline = "from store, 0 model calls"
+    return Portrait("slate", "✓", headline, log.run.execution_id, facts, parts)
+
+
+def _cancelled(log: Log, state: State, look: Look) -> Portrait:
+    facts = (log.run.agent, f"cancelled {_when(state.newest.at)}")
+    parts = (Say("It was cancelled, so there is nothing to go on with. --new starts another run."),)
+    return Portrait("slate", "■", "cancelled", log.run.execution_id, facts, parts)
+
+
+def _failed(log: Log, state: State, look: Look) -> Portrait:
+    end = cast("End", state.newest.entry)
+    facts = (log.run.agent, f"failed {_when(state.newest.at)} at {node_id(state.at.entry)}")
+    said = () if look.error else (Block(end.error or "", ""),)
+    parts = (*said, Say(explain(state)), _resume(log))
+    return Portrait("red", "✗", "failed", log.run.execution_id, facts, parts)
+
+
+def _crashed(log: Log, state: State, look: Look) -> Portrait:
+    headline = "stopped by you" if look.stopped else "died mid-step"
+    facts = (log.run.agent, f"newest row {node_id(state.newest.entry)}, {_when(state.newest.at)}")
+    parts = (Say(explain(state)), _resume(log))
+    return Portrait("red", "↯", headline, log.run.execution_id, facts, parts)
+
+
+def _running(log: Log, state: State, look: Look) -> Portrait:
+    facts = (log.run.agent, f"at {node_id(state.newest.entry)}")
+    return Portrait("blue", "▸", "running", log.run.execution_id, facts)
+
+
+_DRAW = {
+    "paused": _paused,
+    "completed": _completed,
+    "cancelled": _cancelled,
+    "failed": _failed,
+    "crashed": _crashed,
+    "running": _running,
+}
+
+
+def _resume(log: Log) -> Commands:
+    typed = f"%durable resume {word(log.run.execution_id)}"
+    return Commands(((typed, "or run its cell again"),))
+
+
+def _tally(log: Log, state: State) -> Iterable[str]:
+    yield _count(sum(isinstance(row.entry, Turn) for row in log.own), "model call")
+    if tools := sum(isinstance(row.entry, ToolCall) for row in log.own):
+        yield _count(tools, "tool call")
+    yield from _deciders(log)
+    if state.usage.total_tokens:
+        yield f"{state.usage.total_tokens:,} tokens"
+
+
+def _deciders(log: Log) -> list[str]:
+    answers = [row.entry for row in log.own if isinstance(row.entry, Answer)]
+    return list(dict.fromkeys(_verdict(each) for each in answers))
+
+
+def _verdict(answer: Answer) -> str:
+    return f"{'approved' if answer.approved else 'rejected'} by {answer.by}"
+
+
+def _origin(log: Log) -> list[str]:
+    return [f"from {tag.removeprefix(NOTEBOOK)}" for tag in log.run.tags if NOTEBOOK in tag]
+
+
+def _fields(context: object) -> Iterable[tuple[str, str]]:
+    if isinstance(context, Mapping):
+        return ((str(name), literal(value)) for name, value in context.items())
+    return () if context is None else (("", literal(context)),)
+
+
+def _columns(row: Checkpoint, times: bool) -> tuple[str, ...]:
+    place = f"#{row.node_index} {row.node_id}"
+    when = (f"{row.created_at:%H:%M:%S}",) if times else ()
+    return (*when, place, row.step_type, row.status, _detail(row))
+
+
+def _detail(row: Checkpoint) -> str:
+    match row.entry:
+        case Pause(reason=reason):
+            return f"{reason} (pause {row.number})"
+        case Answer(edited=edited, reason=reason) as answer:
+            changes = "".join(f", {name}={literal(new)}" for name, new in (edited or {}).items())
+            return _verdict(answer) + changes + (f": {reason}" if reason else "")
+        case Reentry(by=by):
+            return f"by {by}, after a crash"
+        case End(error=str(error)):
+            return error.splitlines()[0] if error else ""
+        case _:
+            return ""
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _when(at: int) -> str:
+    return f"{moment(at):%Y-%m-%d %H:%M} UTC"
