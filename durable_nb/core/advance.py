@@ -32,8 +32,8 @@ def advance(state: State, event: Event) -> Entry:
 
 
 def identify(message: Message, state: State) -> tuple[Message, frozenset[str]]:
-    """The reply with an id for each call that is its own, and the ids that had to be made up
-    because the reply repeats one (each call of a transcript has one result, DESIGN section 4)."""
+    """The reply with an id for each call that is its own in the whole transcript, and the ids that
+    had to be made up because the reply repeats one (each call has one result, DESIGN section 4)."""
     seen: set[str] = set()
     repeated: set[str] = set()
     calls = []
@@ -41,7 +41,8 @@ def identify(message: Message, state: State) -> tuple[Message, frozenset[str]]:
         minted = f"call_{state.number}_{at}"
         if call.id in seen:
             repeated.add(minted)
-        own = call if call.id and call.id not in seen else replace(call, id=minted)
+        taken = not call.id or call.id in seen or state.transcript.has_asked(call.id)
+        own = replace(call, id=minted) if taken else call
         seen.add(own.id)
         calls.append(own)
     return replace(message, tool_calls=tuple(calls)), frozenset(repeated)

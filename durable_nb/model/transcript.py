@@ -16,24 +16,25 @@ from durable_nb.model.messages import Call, Message
 class Transcript(Sequence[Message]):
     """The messages a model is sent. `replies` counts the assistant's among them."""
 
-    __slots__ = ("_length", "_shared", "replies")
+    __slots__ = ("_askers", "_length", "_shared", "replies")
 
     def __init__(self, messages: Iterable[Message] = ()) -> None:
-        self._shared = list(messages)
-        self._length = len(self._shared)
-        self.replies = _replies(self._shared)
+        self._shared: list[Message] = []
+        self._askers: dict[str, int] = {}  # the id of each call, and which message asked for it
+        self._length = self.replies = 0
+        self._extend(messages)
 
     def plus(self, messages: Sequence[Message]) -> Transcript:
         """This transcript with `messages` after it; this one stays as it is."""
         if not messages:
             return self
-        grown = Transcript.__new__(Transcript)
-        at_the_tip = len(self._shared) == self._length
-        grown._shared = self._shared if at_the_tip else self._shared[: self._length]
-        grown._shared.extend(messages)
-        grown._length = self._length + len(messages)
-        grown.replies = self.replies + _replies(messages)
+        grown = self._sharing() if len(self._shared) == self._length else Transcript(self)
+        grown._extend(messages)
         return grown
+
+    def has_asked(self, call_id: str) -> bool:
+        """Whether one of its replies holds a call of that id."""
+        return self._askers.get(call_id, self._length) < self._length
 
     def open_calls(self, said: Sequence[Message] = ()) -> tuple[Call, ...]:
         """The calls of the last reply that have no result yet, in the order they were asked,
@@ -70,6 +71,17 @@ class Transcript(Sequence[Message]):
     def __repr__(self) -> str:
         return f"Transcript({list(self)!r})"
 
+    def _sharing(self) -> Transcript:
+        """This transcript again, for one that goes on from its tip."""
+        again = Transcript.__new__(Transcript)
+        again._shared, again._askers = self._shared, self._askers
+        again._length, again.replies = self._length, self.replies
+        return again
 
-def _replies(messages: Iterable[Message]) -> int:
-    return sum(message.role == "assistant" for message in messages)
+    def _extend(self, messages: Iterable[Message]) -> None:
+        for message in messages:
+            for call in message.tool_calls:
+                self._askers.setdefault(call.id, self._length)
+            self._shared.append(message)
+            self._length += 1
+            self.replies += message.role == "assistant"

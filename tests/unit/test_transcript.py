@@ -60,3 +60,13 @@ def test_open_calls_are_those_of_the_last_reply_without_a_result() -> None:
     assert transcript.plus([FIRST, SECOND]).open_calls() == ()
     assert transcript.plus([FIRST, SECOND]).open_calls([ASKED]) == (first, second)
     assert Transcript([USER]).open_calls() == ()
+
+
+def test_it_knows_which_calls_it_has_asked_for() -> None:
+    base = Transcript([USER])
+    longer = base.plus([ASKED])
+    other = base.plus([Message("assistant", "", (Call("a", {}, "3"),))])
+    asked = [[each.has_asked(id_) for id_ in "123"] for each in (base, longer, other)]
+    assert asked == [[False, False, False], [True, True, False], [False, False, True]]
+    assert longer.plus([FIRST]).has_asked("1")
+    assert not longer.plus([FIRST]).has_asked("")
