@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,14 +63,15 @@ def _tour(chosen: argparse.Namespace) -> int:
     print(f"{path.name} {'is here' if is_new else 'was here already, and is left as it is'}")
     if tour.has_screen() and not chosen.no_browser:
         return tour.open_in_lab(path)
-    return _print(tour.execute(path))
+    return _print(tour.executed(path))
 
 
-def _print(notebook: NotebookNode) -> int:
-    """Print what an executed notebook showed. Raises `DurableError` if it failed."""
+def _print(cells: Iterable[NotebookNode]) -> int:
+    """Print what a notebook shows, as it runs. Raises `DurableError` if a cell fails."""
     from durable_nb.tour.text import as_text, failure
 
-    print(f"\n{as_text(notebook)}\n")
-    if (error := failure(notebook)) is not None:
-        raise DurableError(f"the notebook ended with {error}")
+    for cell in cells:
+        print(f"\n{as_text(cell)}", end="", flush=True)
+        if (error := failure(cell)) is not None:
+            raise DurableError(f"the notebook ended with {error}")
     return 0

@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -62,10 +62,10 @@ def open_in_lab(notebook: Path) -> int:
     ).returncode
 
 
-def execute(notebook: Path) -> NotebookNode:
-    """Run all cells in a kernel of their own and return the notebook; the file is not changed.
+def executed(notebook: Path) -> Iterator[NotebookNode]:
+    """Each cell once it has run, in a kernel of its own; one that fails is the last.
 
-    A cell that fails is the last one that ran: see `failure`.
+    The file is not changed.
     """
     _need("nbclient")
     _need("ipykernel")
@@ -73,13 +73,17 @@ def execute(notebook: Path) -> NotebookNode:
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError
 
-    cells: NotebookNode = nbformat.read(notebook, as_version=4)  # type: ignore[no-untyped-call]  # it has no types
-    for cell in cells.cells:
-        if cell.cell_type == "code":
-            cell.outputs, cell.execution_count = [], None
-    with suppress(CellExecutionError):  # it is in the cell's outputs
-        NotebookClient(cells, timeout=120).execute(cwd=str(notebook.parent))
-    return cells
+    content = nbformat.read(notebook, as_version=4)  # type: ignore[no-untyped-call]  # it has no types
+    client = NotebookClient(content, timeout=120, extra_arguments=["--log-level=ERROR"])
+    with client.setup_kernel(cwd=str(notebook.parent)):
+        for index, cell in enumerate(content.cells):
+            cell.pop("outputs", None)
+            try:
+                client.execute_cell(cell, index)
+            except CellExecutionError:
+                yield cell
+                return
+            yield cell
 
 
 def _original() -> Path:

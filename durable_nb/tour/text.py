@@ -1,9 +1,8 @@
-"""An executed notebook as plain text, and what failed in it. Pure."""
+"""An executed cell as plain text, and what failed in it. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,29 +11,22 @@ if TYPE_CHECKING:
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def as_text(notebook: NotebookNode) -> str:
+def as_text(cell: NotebookNode) -> str:
     """Prose as it is; code with its number, and what it showed."""
-    return "\n\n".join(block for cell in notebook.cells for block in _blocks(cell) if block)
-
-
-def failure(notebook: NotebookNode) -> str | None:
-    """The error that ended the notebook, as `Name: message`; None if every cell ran."""
-    for cell in notebook.cells:
-        if "raises-exception" in cell.metadata.get("tags", ()):
-            continue
-        for output in cell.get("outputs", ()):
-            if output.output_type == "error":
-                return _shown(output).strip()
-    return None
-
-
-def _blocks(cell: NotebookNode) -> Iterator[str]:
     if cell.cell_type != "code":
-        yield cell.source
-        return
+        return f"{cell.source}\n"
     head = f"In [{cell.execution_count or ' '}]: "
-    yield head + cell.source.replace("\n", "\n" + " " * len(head))
-    yield "".join(map(_shown, cell.outputs)).rstrip()
+    code = head + cell.source.replace("\n", "\n" + " " * len(head))
+    shown = "".join(map(_shown, cell.outputs))
+    return f"{code}\n\n{shown}" if shown else f"{code}\n"
+
+
+def failure(cell: NotebookNode) -> str | None:
+    """The error that the cell did not announce, as `Name: message`; None if it ran."""
+    if cell.cell_type != "code" or "raises-exception" in cell.metadata.get("tags", ()):
+        return None
+    errors = (output for output in cell.outputs if output.output_type == "error")
+    return next((_shown(error).strip() for error in errors), None)
 
 
 def _shown(output: NotebookNode) -> str:

@@ -10,14 +10,14 @@ import getpass
 import re
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
 
-from durable_nb.tour import execute
+from durable_nb.tour import executed
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -29,19 +29,17 @@ _UNSTABLE = [
 ]
 
 
-def normal(notebook: NotebookNode) -> NotebookNode:
-    """The notebook with stable outputs and no trace of the machine that executed it."""
-    cells = [_cell(cell) for cell in notebook.cells]
+def normal(cells: Iterable[NotebookNode]) -> NotebookNode:
+    """A notebook of the cells with stable outputs, and no trace of the machine that ran them.
+
+    Each cell shows what it did when it had just run: a card that waits for a person still waits.
+    """
+    kept = [_cell(cell) for cell in cells]
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
     return nbformat.from_dict(
-        {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
+        {"cells": kept, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
     )
-
-
-def shown(notebook: NotebookNode) -> list[list[Mapping[str, Any]]]:
-    """The outputs of each code cell, normalised: what two executions are compared by."""
-    return [cell["outputs"] for cell in normal(notebook).cells if cell["cell_type"] == "code"]
 
 
 def stable(text: str) -> str:
@@ -53,7 +51,7 @@ def stable(text: str) -> str:
 
 def write(paths: Iterable[Path]) -> None:
     for path in paths:
-        nbformat.write(normal(execute(path)), path)
+        nbformat.write(normal(executed(path)), path)
         print(f"{path.name}: executed and written")
 
 

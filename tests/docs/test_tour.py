@@ -89,25 +89,19 @@ def test_help_and_version_are_there_and_a_command_is_needed(tmp_path: Path) -> N
 
 
 def test_text_shows_streams_results_and_errors_without_colours() -> None:
-    cells = [
-        new_markdown_cell("# Title"),
-        new_code_cell(
-            "a\nb",
-            execution_count=12,
-            outputs=[
-                new_output("stream", text="one\n"),
-                new_output("execute_result", {"text/plain": "two", "text/html": "<b>two</b>"}),
-                new_output("display_data", {}),
-                new_output("error", ename="Odd", evalue="\x1b[31mred\x1b[0m"),
-            ],
-        ),
+    outputs = [
+        new_output("stream", text="one\n"),
+        new_output("execute_result", {"text/plain": "two", "text/html": "<b>two</b>"}),
+        new_output("display_data", {}),
+        new_output("error", ename="Odd", evalue="\x1b[31mred\x1b[0m"),
     ]
-    notebook = new_notebook(cells=cells)
-    assert as_text(notebook) == "# Title\n\nIn [12]: a\n         b\n\none\ntwo\nOdd: red"
-    assert failure(notebook) == "Odd: red"
+    cell = new_code_cell("a\nb", execution_count=12, outputs=outputs)
+    assert as_text(cell) == "In [12]: a\n         b\n\none\ntwo\nOdd: red\n"
+    assert failure(cell) == "Odd: red"
+    assert as_text(new_markdown_cell("# Title")) == "# Title\n"
 
 
 def test_an_error_that_a_cell_announces_is_no_failure() -> None:
     error = new_output("error", ename="Odd", evalue="wanted")
     cell = new_code_cell("odd()", outputs=[error], metadata={"tags": ["raises-exception"]})
-    assert failure(new_notebook(cells=[cell])) is None
+    assert failure(cell) is None

@@ -1,0 +1,38 @@
+"""The notebooks are committed with what they show, normalised, and they show it again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from durable_nb.tour import executed
+from durable_nb.tour.text import as_text
+from tests.docs.outputs import NOTEBOOKS, normal
+
+ALL = sorted(NOTEBOOKS.glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
+def test_a_notebook_shows_again_what_it_was_committed_with(path: Path) -> None:
+    committed = nbformat.read(path, as_version=4)
+    again = normal(executed(path))  # if this differs for a good reason: poe outputs
+    assert list(map(as_text, again.cells)) == list(map(as_text, committed.cells))
+
+
+@pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
+def test_a_notebook_is_committed_in_one_form_with_short_cells_and_claims_it_checks(
+    path: Path,
+) -> None:
+    committed = nbformat.read(path, as_version=4)
+    nbformat.validate(committed)
+    code = [cell.source for cell in committed.cells if cell.cell_type == "code"]
+    assert normal(committed.cells) == committed
+    assert committed.cells[0].source.startswith("# ")
+    assert max(len(source.splitlines()) for source in code) <= 8
+    assert sum("assert " in source for source in code) >= 3
+
+
+def test_there_is_a_notebook_to_look_at() -> None:
+    assert next(path.name for path in ALL) == "01_a_run_you_can_kill.ipynb"
