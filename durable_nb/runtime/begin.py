@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from durable_nb.model.errors import ExecutionExists
 from durable_nb.model.messages import Message
 from durable_nb.runtime.checks import check_edit, check_id, check_name, check_prompt, check_tools
 from durable_nb.runtime.loop import Drive
+from durable_nb.stores import refusals
 
 if TYPE_CHECKING:
     from durable_nb.runtime.agent import Agent
@@ -80,24 +82,25 @@ def start_follow_up(
 
     Raises `ExecutionExists` if somebody else has begun it since `log` was read.
     """
-    store, session = agent.checkpointer, log.run.session
-    prompt = opening.messages[-1].content
-    for number in count(len(store.session(session)) + 1):
+    for number in count(2):
+        taken = agent.checkpointer.session(log.run.execution_id)
+        if taken[-1] != log.run.execution_id:
+            raise refusals.exists(taken[-1])
+        name = f"{log.run.session}-{number}"
+        if name in taken:
+            continue
         run = _run(
             agent,
-            f"{session}-{number}",
-            prompt,
-            session=session,
+            name,
+            opening.messages[-1].content,
+            session=log.run.session,
             workdir=place or state.workdir,
             tags=log.run.tags,
             parent=log.run.execution_id,
             base=state.number,
         )
-        try:
+        with contextlib.suppress(ExecutionExists):  # another session's run has that name
             return _create(agent, run, (opening,), log.rows)
-        except ExecutionExists:
-            if store.session(session)[-1] != log.run.execution_id:
-                raise
     raise AssertionError("count() does not end")
 
 
