@@ -16,7 +16,7 @@ from typing import Protocol
 
 from durable_nb.core.explain import explain
 from durable_nb.core.nodes import Checkpoint, listing
-from durable_nb.core.state import fold
+from durable_nb.core.state import state_of
 from durable_nb.lab.handover import Job, Report, pack, told
 from durable_nb.lab.points import Point, When, point
 from durable_nb.model import errors
@@ -96,7 +96,7 @@ def crash(
         raise _survived(agent.checkpointer, job, report, code)
     log = agent.checkpointer.load(execution_id)
     rows = agent.checkpointer.list(execution_id)
-    return Crash(execution_id, where.node, where.when, -code, rows, explain(fold(log.rows)))
+    return Crash(execution_id, where.node, where.when, -code, rows, explain(state_of(log)))
 
 
 def _checked(agent: Agent, where: Point) -> Point:
@@ -144,7 +144,7 @@ def _survived(store: Checkpointer, job: Job, report: Report, code: int) -> Durab
     if isinstance(ours, type) and issubclass(ours, DurableError):
         return ours(report.text)
     try:
-        state = fold(store.load(job.execution_id).rows)
+        state = state_of(store.load(job.execution_id))
         nodes = dict.fromkeys(row.node_id for row in store.list(job.execution_id))
         came_to = f"it is {state.status}, and came to {', '.join(nodes)}"
     except UnknownExecution:

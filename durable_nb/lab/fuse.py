@@ -18,7 +18,7 @@ from typing import Any, cast
 from durable_nb.core.nodes import node_id
 from durable_nb.lab.points import RUN_END, Point, When
 from durable_nb.llm.protocol import Model
-from durable_nb.model.entries import Entry, Row, Run, Turn
+from durable_nb.model.entries import Entry, Row, Run
 from durable_nb.runtime.agent import Agent
 from durable_nb.stores.protocol import Checkpointer, Lease
 
@@ -119,9 +119,9 @@ class _Store:
     def __init__(self, store: Checkpointer, fuse: Fuse) -> None:
         self._store, self._fuse = store, fuse
 
-    def create(self, run: Run, entry: Turn, *, at: int, writer: int) -> Lease:
-        lease = self._store.create(run, entry, at=at, writer=writer)
-        self._fuse.wrote(entry)
+    def create(self, run: Run, *opening: Entry, at: int, writer: int) -> Lease:
+        lease = self._store.create(run, *opening, at=at, writer=writer)
+        self._fuse.wrote(opening[-1])
         return lease
 
     def append(self, lease: Lease, entry: Entry, *, at: int) -> Row:
