@@ -12,7 +12,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from pydantic_core import from_json, to_json
@@ -32,7 +32,7 @@ def freeze(value: object, path: str = "value", depth: int = 0) -> Json:
     """
     if value is None or value is True or value is False:
         return value
-    form = _FREEZE.get(type(value))
+    form = _FREEZE.get(type(value)) or _late(value)
     if form is None:
         raise NotStorable(
             f"{path} is a {_type_name(value)}, which has no exact stored form; "
@@ -51,9 +51,22 @@ def thaw(stored: Json) -> Any:
         if len(stored) == 1:
             ((tag, inner),) = stored.items()
             if tag.startswith("$"):
-                return _THAW[tag](inner)
+                return (_THAW.get(tag) or _LATE[tag]().thaw)(inner)
         return {key: thaw(item) for key, item in stored.items()}
     return stored
+
+
+class Extension(NamedTuple):
+    """How values of one more type are stored: `freeze(value, path)` and `thaw(json)`."""
+
+    freeze: Callable[[Any, str], Json]
+    thaw: Callable[[Json], Any]
+
+
+def extend(tag: str, type_name: str, load: Callable[[], Extension]) -> None:
+    """Store values of the type `module.name` under `tag`; `load` is called on first need."""
+    _TAGS[type_name] = tag
+    _LATE[tag] = load
 
 
 def dumps(frozen: Json) -> str:
@@ -150,6 +163,11 @@ def _thaw_float(bits: str) -> float:
     return float(value)
 
 
+def _late(value: object) -> Callable[[Any, str, int], Json] | None:
+    tag = _TAGS.get(_type_name(value))
+    return None if tag is None else lambda value, path, _: {tag: _LATE[tag]().freeze(value, path)}
+
+
 def _type_name(value: object) -> str:
     kind = type(value)
     return (
@@ -158,6 +176,9 @@ def _type_name(value: object) -> str:
         else f"{kind.__module__}.{kind.__qualname__}"
     )
 
+
+_TAGS: dict[str, str] = {}
+_LATE: dict[str, Callable[[], Extension]] = {}
 
 _FREEZE: dict[type, Callable[[Any, str, int], Json]] = {
     str: _freeze_text,
