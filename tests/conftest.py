@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +13,8 @@ from durable_nb import Checkpointer, StoreUnusable
 from tests.support.ledger import Ledger
 from tests.support.providers import assert_all_valid
 from tests.support.stores import STORES
+
+os.environ["PYTHONSAFEPATH"] = "1"  # children import the package that is installed, as we do
 
 
 @pytest.fixture

@@ -1,0 +1,41 @@
+"""What is tested is what is installed: this process and its children import one package."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import durable_nb
+from durable_nb import Agent, ScriptedModel, SQLiteCheckpointer, call, lab
+from tests.docs.outputs import NOTEBOOKS
+
+CHECKOUT = NOTEBOOKS.parent
+WHICH = "import durable_nb; print(durable_nb.__file__)"
+
+
+def test_children_started_in_the_checkout_import_the_package_that_this_process_did() -> None:
+    command = [sys.executable, "-c", WHICH]
+    child = subprocess.run(command, cwd=CHECKOUT, check=True, stdout=subprocess.PIPE, text=True)
+    assert child.stdout.strip() == durable_nb.__file__
+
+
+def test_a_child_of_the_lab_imports_it_too(tmp_path: Path) -> None:
+    def where() -> None:
+        import durable_nb
+
+        (tmp_path / "where").write_text(durable_nb.__file__)
+
+    store = SQLiteCheckpointer(tmp_path / "runs.sqlite3")
+    agent = Agent("a", ScriptedModel([call("where"), "Done."]), [where], checkpointer=store)
+    lab.crash(agent, "Go", at="turn:0/tool:where", when="after")
+    assert (tmp_path / "where").read_text() == durable_nb.__file__
+
+
+def test_an_import_opens_and_loads_nothing_heavy() -> None:
+    heavy = "{'IPython', 'ipywidgets', 'pandas', 'duckdb', 'pydantic', 'sqlite3', 'cloudpickle'}"
+    code = f"import sys; import durable_nb; print({heavy} & set(sys.modules))"
+    child = subprocess.run(
+        [sys.executable, "-c", code], check=True, stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdout == "set()\n"
