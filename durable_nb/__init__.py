@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from durable_nb.stores.postgres import PostgresCheckpointer
     from durable_nb.stores.protocol import Checkpointer
     from durable_nb.stores.sqlite import SQLiteCheckpointer
+    from durable_nb.workspace.tree import tree_hash
 
 _HOMES = {
     "durable_nb.llm.scripted": "ScriptedModel",
@@ -76,6 +77,7 @@ _HOMES = {
     "durable_nb.stores.postgres": "PostgresCheckpointer",
     "durable_nb.stores.protocol": "Checkpointer",
     "durable_nb.stores.sqlite": "SQLiteCheckpointer",
+    "durable_nb.workspace.tree": "tree_hash",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 
@@ -124,6 +126,7 @@ __all__ = [
     "interrupt",
     "lab",
     "tool",
+    "tree_hash",
     "views",
 ]
 
