@@ -115,7 +115,7 @@ class Card:
         old = self._buttons
         if old is not None and old.question == question and not old.used:
             return
-        self._buttons = Buttons(question, click, armed=old is None)
+        self._buttons = Buttons(question, click, armed=not self._had_buttons)
         _publish(_widget(self._buttons.box), self._buttons_id, update=self._had_buttons)
         self._had_buttons = True
         _close(old)

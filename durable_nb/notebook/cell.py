@@ -20,6 +20,7 @@ from durable_nb.notebook.handle import Handle
 from durable_nb.notebook.portrait import NOTEBOOK, prompt_of, status_of
 from durable_nb.notebook.prompt import automatic_id, fill
 from durable_nb.notebook.words import head, word
+from durable_nb.stores.open import default_store
 
 if TYPE_CHECKING:
     from durable_nb.notebook.local import LocalRun
@@ -36,9 +37,9 @@ def run_cell(desk: Desk, line: Namespace, body: str, *, cell: str | None) -> Han
     agent = agents.find(desk.names, line.agent)
     prompt = fill(body, desk.names)
     base = automatic_id(agent.name, prompt) if line.id is None else line.id
-    run = desk.run_of(agent, _free(desk, agent, base) if line.new else base)
-    notes = _left_behind(desk, desk.moved_from(cell, run.execution_id))
-    log = _stored(run)
+    run = desk.run_of(agent, line.agent, _free(base) if line.new else base)
+    notes = _left_behind(desk.moved_from(cell, run.execution_id))
+    log = _stored(run.execution_id)
     if log is None:
         _start(run, agent, prompt, (*notes, *_own(line.new, base)), quiet=line.quiet)
     else:
@@ -59,17 +60,17 @@ def _start(
     run.drive_here(started, notes=notes, quiet=quiet)
 
 
-def _stored(run: LocalRun) -> Log | None:
+def _stored(execution_id: str) -> Log | None:
     try:
-        return run.log()
+        return default_store().load(execution_id)
     except UnknownExecution:
         return None
 
 
-def _free(desk: Desk, agent: Agent, base: str) -> str:
+def _free(base: str) -> str:
     """`base`, or the first of ID-2, ID-3, … that no run has."""
     names = (base if number == 1 else f"{base}-{number}" for number in count(1))
-    return next(name for name in names if _stored(desk.run_of(agent, name)) is None)
+    return next(name for name in names if _stored(name) is None)
 
 
 def _own(new: bool, base: str) -> tuple[str, ...]:
@@ -78,11 +79,11 @@ def _own(new: bool, base: str) -> tuple[str, ...]:
     return (f"A run of its own (--new): each time this cell runs it starts {base}-2, -3, …",)
 
 
-def _left_behind(desk: Desk, before: str | None) -> tuple[str, ...]:
+def _left_behind(before: str | None) -> tuple[str, ...]:
     """That this cell's earlier prompt has a run that still waits."""
     if before is None:
         return ()
-    log = _stored(desk.run(before))
+    log = _stored(before)
     if log is None or status_of(log) != "paused":
         return ()
     return (f"The run of this cell's earlier prompt still waits: %durable show {word(before)}.",)

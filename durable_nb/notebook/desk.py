@@ -25,10 +25,14 @@ class Desk:
         self._runs: dict[tuple[object, str], LocalRun] = {}
         self._of_cell: dict[str, str] = {}
 
-    def run_of(self, agent: Agent, execution_id: str) -> LocalRun:
-        """The run, driven by this agent from now on."""
-        run = self._local(execution_id, lambda: agent)
-        run.agent = lambda: agent
+    def run_of(self, agent: Agent, variable: str, execution_id: str) -> LocalRun:
+        """The run, driven from now on by what that variable, or else that name, means then."""
+
+        def now() -> Agent:
+            return agents.find(self.names, variable if variable in self.names else agent.name)
+
+        run = self._local(execution_id, now)
+        run.agent = now
         return run
 
     def run(self, execution_id: str) -> LocalRun:

@@ -10,9 +10,10 @@ from durable_nb.core.explain import call_text, explain
 from durable_nb.core.nodes import Checkpoint, checkpoints, moment, node_id
 from durable_nb.core.state import State, state_of
 from durable_nb.model.entries import Answer, End, Log, Pause, Reentry, ToolCall, Turn
-from durable_nb.notebook.words import literal, word
+from durable_nb.notebook.words import head, literal, word
 
 Tone: TypeAlias = Literal["amber", "green", "slate", "blue", "red"]
+DETAIL = 160  # characters of a timeline's last column
 NOTEBOOK = "notebook:"  # the tag that says where a run was started
 
 
@@ -245,7 +246,8 @@ def _fields(context: object) -> Iterable[tuple[str, str]]:
 def _columns(row: Checkpoint, times: bool) -> tuple[str, ...]:
     place = f"#{row.node_index} {row.node_id}"
     when = (f"{row.created_at:%H:%M:%S}",) if times else ()
-    return (*when, place, row.step_type, row.status, _detail(row))
+    detail = " ".join(_detail(row).split())
+    return (*when, place, row.step_type, row.status, head(detail, DETAIL))
 
 
 def _detail(row: Checkpoint) -> str:
@@ -258,7 +260,7 @@ def _detail(row: Checkpoint) -> str:
         case Reentry(by=by):
             return f"by {by}, after a crash"
         case End(error=str(error)):
-            return error.splitlines()[0] if error else ""
+            return error
         case _:
             return ""
 

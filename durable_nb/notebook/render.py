@@ -70,12 +70,12 @@ def _text(part: Part) -> str:
 
 @_html.register
 def _(part: Say) -> str:
-    return f'<div style="{_GAP}{";" + _MUTED if part.muted else ""}">{_esc(part.text)}</div>'
+    return f'<div style="{_GAP}{";" + _MUTED if part.muted else ""}">{_esc(head(part.text, LONG))}</div>'
 
 
 @_text.register
 def _(part: Say) -> str:
-    return visible(part.text)
+    return visible(head(part.text, LONG))
 
 
 @_html.register
@@ -83,21 +83,21 @@ def _(part: Fields) -> str:
     left = f"padding:0 16px 0 0;text-align:left;vertical-align:top;border:0;{_MONO};{_MUTED}"
     right = f"padding:0;text-align:left;vertical-align:top;border:0;{_MONO}"
     rows = "".join(
-        f'<tr style="background:none"><td style="{left}">{_esc(name)}</td>'
+        f'<tr style="background:none"><td style="{left}">{_esc(head(name, SHORT))}</td>'
         f'<td style="{right}">{_folded(value, SHORT)}</td></tr>'
         for name, value in part.values[:ROWS]
     )
     table = f'<table style="border-collapse:collapse;margin:0;border:0">{rows}</table>'
-    return f'<div style="{_GAP}"><b>{_esc(part.title)}</b>{table}{_esc(_cut(part.values))}</div>'
+    return f'<div style="{_GAP}"><b>{_esc(head(part.title, SHORT))}</b>{table}{_esc(_cut(part.values))}</div>'
 
 
 @_text.register
 def _(part: Fields) -> str:
     shown = (
-        f"  {name}: {head(value, SHORT)}" if name else head(value, SHORT)
+        f"  {head(name, SHORT)}: {head(value, SHORT)}" if name else head(value, SHORT)
         for name, value in part.values[:ROWS]
     )
-    return visible("\n".join(filter(None, (part.title, *shown, _cut(part.values)))))
+    return visible("\n".join(filter(None, (head(part.title, SHORT), *shown, _cut(part.values)))))
 
 
 @_html.register

@@ -36,6 +36,6 @@ def _indent(value: object) -> int | None:
 
 
 def word(text: str) -> str:
-    """The text as one word of a magic's line: quoted for our parser, and safe from IPython's own
-    `{name}` and `$name`."""
-    return shlex.quote(text).replace("{", "{{").replace("}", "}}").replace("$", "$$")
+    """The text as one word of a magic's line: quoted for our parser, and safe from IPython, which
+    expands `{name}` everywhere and `$name` outside of single quotes."""
+    return shlex.quote(text).replace("{", "{{").replace("}", "}}")

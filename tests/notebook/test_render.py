@@ -1,0 +1,140 @@
+"""What others wrote is shown as text, whatever it is; and every card has a plain twin."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+import pytest
+
+from durable_nb import Agent, MemoryCheckpointer, ScriptedModel, call, interrupt
+from durable_nb.notebook.portrait import Look, portrait
+from durable_nb.notebook.render import html, text
+from durable_nb.notebook.words import literal, visible
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "</div></pre></details><h1>approved</h1>",
+    "<img src=x onerror=alert(1)>",
+    "\x1b[31mred\x1b[0m \x1b]8;;http://evil\x07link",
+    "$$\\frac{1}{2}$$ and $x$ and \\(y\\) and \\begin{align}z\\end{align}",
+    "[/red] [bold]x[/bold] `code` **md**",
+    "list[int], Optional[str]",
+    "safe\u202egnp.exe\u202c",
+    "\ud800 alone, \x00 NUL",
+    "&lt;b&gt; &amp;amp;",
+    '" onmouseover="alert(1)',
+]
+ALLOWED = {"div", "span", "b", "code", "pre", "table", "tr", "td", "details", "summary"}
+
+
+class Seen(HTMLParser):
+    """Tags, attributes and text, as a browser takes them."""
+
+    def __init__(self, markup: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.open: list[str] = []
+        self.text = ""
+        self.feed(markup)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+        self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def drawn(said: str, *, answered: bool) -> tuple[str, str]:
+    """A card, as HTML and as text, of a run that carries `said` wherever others can write."""
+
+    def show(what: str) -> str:
+        """Show."""
+        if not answered:
+            interrupt(visible(said)[:80], {"what": said, said: [said, {said: 1}]})
+        return said
+
+    store = MemoryCheckpointer()
+    llm = ScriptedModel([call("show", what=said), said])
+    Agent("bot", llm, [show], checkpointer=store).run(said, execution_id="a run")
+    card = portrait(store.load("a run"), Look(notes=(said,), opened=True))
+    return html(card), text(card)
+
+
+@pytest.mark.parametrize("answered", [False, True])
+@pytest.mark.parametrize("said", HOSTILE)
+def test_what_others_wrote_is_text(said: str, answered: bool) -> None:
+    markup, plain = drawn(said, answered=answered)
+    seen = Seen(markup)
+    assert seen.tags <= ALLOWED
+    assert seen.attributes <= {"style", "open"}
+    assert seen.open == []
+    assert visible(said) in seen.text
+    assert visible(said) in plain
+    for form in (markup, plain):
+        form.encode()  # it can be sent
+        assert "\x1b" not in form
+        assert "\u202e" not in form
+
+
+@pytest.mark.parametrize("sign", ["$$x$$", "\\(x\\)", "\\[x\\]"])
+def test_no_two_signs_of_mathematics_share_a_piece_of_text(sign: str) -> None:
+    class Pieces(HTMLParser):
+        found: tuple[str, ...] = ()
+
+        def handle_data(self, data: str) -> None:
+            self.found += (data,)
+
+    parser = Pieces()
+    parser.feed(drawn(sign, answered=True)[0])
+    assert all(len(piece) == 1 for piece in parser.found if "$" in piece or "\\" in piece)
+
+
+def test_a_long_answer_is_folded_and_says_how_to_see_all_of_it() -> None:
+    said = "x" * 1_000_000
+    for answered in (False, True):
+        markup, plain = drawn(said, answered=answered)
+        assert len(markup) < 100_000
+        assert len(plain) < 10_000
+        assert "1,000,0" in markup
+    assert "h = %durable show 'a run'" in Seen(markup).text
+    assert "h = %durable show 'a run'" in plain
+
+
+def test_a_context_of_many_fields_is_cut_and_says_so() -> None:
+    store = MemoryCheckpointer()
+
+    def show() -> str:
+        """Show."""
+        interrupt("why", {f"field {n}": n for n in range(1000)})
+        return ""
+
+    Agent("bot", ScriptedModel([call("show")]), [show], checkpointer=store).run(
+        "go", execution_id="a"
+    )
+    card = portrait(store.load("a"), Look())
+    assert "… and 960 more" in html(card)
+    assert "… and 960 more" in text(card)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("1042", '"1042"'),
+        (None, "None"),
+        (True, "True"),
+        (1.5, "1.5"),
+        ((1, "a"), "(1, 'a')"),
+        ({"a": [1]}, '{"a": [1]}'),
+        ("two\nlines", '"two\\nlines"'),
+        ("ünïcode", '"ünïcode"'),
+    ],
+)
+def test_values_are_shown_as_they_would_be_typed(value: object, shown: str) -> None:
+    assert literal(value) == shown
