@@ -1,0 +1,151 @@
+"""`%load_ext`, `%durable COMMAND`, help and mistakes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from durable_nb import Agent, DurableError, InvalidInput, ScriptedModel, StoreUnusable
+from durable_nb.notebook import banner
+from durable_nb.notebook.parse import command_line, run_line
+from durable_nb.stores import open as stores_open
+from tests.notebook.conftest import Notebook
+
+HEAVY = ["ipywidgets", "pandas", "duckdb", "pydantic", "durable_nb.runtime.agent", "sqlite3"]
+
+
+def test_loading_says_which_store_and_what_waits(notebook: Notebook, bot: Agent) -> None:
+    bot.run("Refund order 1042", execution_id="refund-1042")
+    printed = notebook("%reload_ext durable_nb").printed
+    said = ".durable/runs.sqlite3 · 1 run · 1 waits for you"
+    assert said in printed
+    assert len(printed.splitlines()) == 1
+
+
+def test_loading_again_and_unloading_leave_one_set_of_magics_or_none(notebook: Notebook) -> None:
+    for _ in range(3):
+        notebook("%reload_ext durable_nb")
+    kept = [type(each).__name__ for each in notebook.shell.configurables]
+    assert kept.count("DurableMagics") == 1
+    assert len(notebook.shell.input_transformers_cleanup) == len(
+        set(notebook.shell.input_transformers_cleanup)
+    )
+    notebook("%unload_ext durable_nb")
+    assert notebook.shell.find_line_magic("durable") is None
+    assert notebook.shell.find_cell_magic("durable_sql") is None
+    notebook("%load_ext durable_nb")
+    assert notebook("%durable pending").error is None
+
+
+def test_a_broken_store_does_not_keep_the_extension_from_loading(
+    notebook: Notebook, tmp_path: Path
+) -> None:
+    os.environ["DURABLE_NB_STORE"] = str(tmp_path)
+    try:
+        assert "is a directory" in notebook("%reload_ext durable_nb").printed
+    finally:
+        del os.environ["DURABLE_NB_STORE"]
+
+
+def test_loading_imports_nothing_heavy_and_creates_nothing(tmp_path: Path) -> None:
+    code = (
+        "import sys\n"
+        "from IPython.core.interactiveshell import InteractiveShell\n"
+        "import IPython.core.magic, traitlets\n"
+        "shell = InteractiveShell.instance()\n"
+        "before = set(sys.modules)\n"
+        "shell.run_line_magic('load_ext', 'durable_nb')\n"
+        f"print([name for name in {HEAVY!r} if name in set(sys.modules) - before])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=100
+    )
+    assert done.stdout.splitlines() == [
+        "durable_nb: .durable/runs.sqlite3 · no runs yet",
+        "[]",
+    ], done.stderr
+    assert not (tmp_path / ".durable").exists()
+
+
+def test_the_banner_looks_where_the_default_store_is() -> None:
+    assert Path(banner.DEFAULT) == stores_open.DEFAULT
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("bot --nope", "--nope"),
+        ("", "agent"),
+        ("bot extra", "extra"),
+        ("bot --on-pause maybe", "maybe"),
+        ("bot --on-pause wait --timeout never", "number of seconds"),
+        ("bot --on-pause wait --timeout -1", "timeout"),
+        ("bot --on-pause stop --timeout 3", "--timeout"),
+        ("bot --id 'open", "quote"),
+    ],
+)
+def test_a_mistake_in_a_cells_line_is_our_error(line: str, says: str) -> None:
+    with pytest.raises(InvalidInput, match=says):
+        run_line(line)
+
+
+@pytest.mark.parametrize(
+    "line", ["aprove x", "approve", "approve x --pause three", "approve x --set amount", "show"]
+)
+def test_a_mistake_in_a_command_is_our_error(line: str) -> None:
+    with pytest.raises(InvalidInput):
+        command_line(line)
+
+
+def test_quotes_group_and_backslashes_stay() -> None:
+    parsed = run_line(r"""'my bot' --id "it's 5\6" """)
+    assert (parsed.agent, parsed.id) == ("my bot", r"it's 5\6")
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["%durable --help", "%durable approve --help", "%%durable --help\nx", "%%durable_sql -h\nx"],
+)
+def test_help_is_printed(notebook: Notebook, line: str) -> None:
+    ran = notebook(line)
+    assert ran.error is None
+    assert "usage: " in ran.printed
+
+
+def test_a_mistake_shows_as_one_line(notebook: Notebook) -> None:
+    error = notebook("%durable aprove x").error
+    assert isinstance(error, DurableError)
+    assert len(error._render_traceback_()) == 1
+
+
+def test_use_chooses_a_store_and_refuses_what_is_none(notebook: Notebook, tmp_path: Path) -> None:
+    notebook.names["bot"] = Agent("bot", ScriptedModel(["hello"]))
+    assert "other.sqlite3 · no runs yet" in notebook("%durable use other.sqlite3").printed
+    notebook("%%durable bot --id a\nhello")
+    assert (tmp_path / "other.sqlite3").exists()
+    (tmp_path / "text").write_text("not a database, but long enough to be asked about" * 99)
+    for target in (str(tmp_path), "text"):
+        assert isinstance(notebook(f"%durable use {target}").error, StoreUnusable)
+    assert notebook("%durable show a").value.status == "completed"
+
+
+def test_runs_and_agents_are_tables(notebook: Notebook, bot: Agent) -> None:
+    bot.run("Refund order 1042", execution_id="refund-1042")
+    assert list(notebook("%durable").value["status"]) == ["paused"]
+    assert list(notebook("%durable agents").value["agent"]) == ["refund-bot"]
+
+
+def test_sql_sees_runs_and_named_frames(notebook: Notebook, bot: Agent) -> None:
+    import pandas as pd
+
+    bot.run("Refund order 1042", execution_id="refund-1042")
+    notebook.names["limits"] = pd.DataFrame({"agent": ["refund-bot"], "most": [100]})
+    query = "select execution_id, most from runs join limits using (agent)"
+    ran = notebook(f"%%durable_sql -o found --with limits\n{query}")
+    assert ran.value.values.tolist() == [["refund-1042", 100]]
+    assert notebook.names["found"] is ran.value
+    assert isinstance(notebook(f"%%durable_sql --with nope\n{query}").error, InvalidInput)
