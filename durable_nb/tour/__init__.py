@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from durable_nb.model.errors import DurableError
 
@@ -54,12 +53,10 @@ def has_screen() -> bool:
     return display and sys.stdout.isatty()
 
 
-def open_in_lab(notebook: Path) -> int:
-    """Run JupyterLab on the notebook until it is closed. Returns its exit code."""
+def open_in_lab(notebook: Path) -> NoReturn:
+    """Become JupyterLab, with the notebook open."""
     _need("jupyterlab")
-    return subprocess.run(
-        [sys.executable, "-m", "jupyterlab", str(notebook)], check=False
-    ).returncode
+    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", str(notebook)])
 
 
 def executed(notebook: Path) -> Iterator[NotebookNode]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -80,6 +81,18 @@ def test_a_display_without_a_terminal_is_no_screen(
 ) -> None:
     monkeypatch.setenv(name, ":0")
     assert not tour.has_screen()
+
+
+def test_at_a_terminal_with_a_display_it_becomes_jupyterlab_with_the_notebook(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "jupyterlab.py").write_text("import sys; print('JupyterLab:', *sys.argv[1:])")
+    screen, terminal = os.openpty()
+    environment = {**os.environ, "DISPLAY": ":0", "PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-c", COMMAND, "tour"]
+    subprocess.run(command, cwd=tmp_path, env=environment, stdout=terminal, check=True)
+    said = os.read(screen, 10_000).decode()
+    assert said.splitlines()[-1] == f"JupyterLab: {tmp_path / tour.NAME}"
 
 
 def test_help_and_version_are_there_and_a_command_is_needed(tmp_path: Path) -> None:
