@@ -44,7 +44,7 @@ def store_line(store: Checkpointer) -> str:
     if statuses["crashed"]:
         said.append(f"{statuses['crashed']} died in a step")
     if statuses["paused"] or statuses["crashed"]:
-        said.append("%durable pending shows them")
+        said.append("%durable pending")
     return f"durable_nb: {' · '.join(said)}"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, cast
 
+from durable_nb.core.decide import arguments_of
 from durable_nb.core.explain import call_text, explain
 from durable_nb.core.nodes import Checkpoint, checkpoints, moment, node_id
 from durable_nb.core.state import State, state_of
@@ -19,10 +20,10 @@ NOTEBOOK = "notebook:"  # the tag that says where a run was started
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """A sentence of ours. It may quote what others wrote."""
+    """A sentence of ours, which may quote what others wrote. `code` is a piece of it."""
 
     text: str
-    muted: bool = False
+    code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +150,7 @@ def _gate(log: Log, state: State, pause: Pause) -> tuple[Part, ...]:
         (f"%durable approve {run}", "to approve by typing"),
         (f"%durable reject {run} --note 'why'", "to reject"),
     )
-    return Say(f"{explain(state)} Reject {no}."), Commands(typed)
+    return _explained(state, f" Reject {no}."), Commands(typed)
 
 
 def _in_doubt(log: Log, state: State) -> tuple[Part, ...]:
@@ -159,7 +160,7 @@ def _in_doubt(log: Log, state: State) -> tuple[Part, ...]:
         (f"agent.resume({run}.run_again())", "it did not happen"),
         (f"agent.resume({run}.stop())", "nobody knows: end the run"),
     )
-    return Say(explain(state)), Commands(typed)
+    return _explained(state), Commands(typed)
 
 
 def _completed(log: Log, state: State, look: Look) -> Portrait:
@@ -184,14 +185,14 @@ def _failed(log: Log, state: State, look: Look) -> Portrait:
     end = cast("End", state.newest.entry)
     facts = (log.run.agent, f"failed {_when(state.newest.at)} at {node_id(state.at.entry)}")
     said = () if look.error else (Block(end.error or "", ""),)
-    parts = (*said, Say(explain(state)), _resume(log))
+    parts = (*said, _explained(state), _resume(log))
     return Portrait("red", "✗", "failed", log.run.execution_id, facts, parts)
 
 
 def _crashed(log: Log, state: State, look: Look) -> Portrait:
     headline = "stopped by you" if look.stopped else "died mid-step"
     facts = (log.run.agent, f"newest row {node_id(state.newest.entry)}, {_when(state.newest.at)}")
-    parts = (Say(explain(state)), _resume(log))
+    parts = (_explained(state), _resume(log))
     return Portrait("red", "↯", headline, log.run.execution_id, facts, parts)
 
 
@@ -208,6 +209,12 @@ _DRAW = {
     "crashed": _crashed,
     "running": _running,
 }
+
+
+def _explained(state: State, more: str = "") -> Say:
+    """What a click will do, with the call that it makes set apart."""
+    call = call_text(state.step.tool, arguments_of(state)) if state.step else ""
+    return Say(explain(state) + more, code=call)
 
 
 def _resume(log: Log) -> Commands:

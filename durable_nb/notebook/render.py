@@ -27,8 +27,8 @@ MOST = 20_000  # that a saved notebook carries
 ROWS = 40  # of a context, and of a folded timeline
 
 _MONO = "font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;font-size:12px"
-_CODE = f"{_MONO};background:none;padding:0"
-_PRE = "margin:0;padding:0;background:none;border:0;white-space:pre-wrap;overflow-wrap:anywhere"
+_CODE = f"{_MONO};background:none;padding:0;color:inherit"
+_PRE = "margin:0;padding:0;background:none;border:0;color:inherit;white-space:pre-wrap;overflow-wrap:anywhere"
 _GAP = "margin-top:8px"
 _MUTED = "opacity:0.7"
 
@@ -70,7 +70,9 @@ def _text(part: Part) -> str:
 
 @_html.register
 def _(part: Say) -> str:
-    return f'<div style="{_GAP}{";" + _MUTED if part.muted else ""}">{_esc(head(part.text, LONG))}</div>'
+    before, code, after = head(part.text, LONG).partition(part.code or "\0")
+    said = _esc(before) + (_code(code) if part.code and code else _esc(code)) + _esc(after)
+    return f'<div style="{_GAP}">{said}</div>'
 
 
 @_text.register
@@ -80,14 +82,16 @@ def _(part: Say) -> str:
 
 @_html.register
 def _(part: Fields) -> str:
-    left = f"padding:0 16px 0 0;text-align:left;vertical-align:top;border:0;{_MONO};{_MUTED}"
-    right = f"padding:0;text-align:left;vertical-align:top;border:0;{_MONO}"
+    left = f"padding:0 16px 0 0;text-align:left;vertical-align:top;border:0;color:inherit;{_MONO};{_MUTED}"
+    right = f"padding:0;text-align:left;vertical-align:top;border:0;color:inherit;{_MONO}"
     rows = "".join(
         f'<tr style="background:none"><td style="{left}">{_esc(head(name, SHORT))}</td>'
         f'<td style="{right}">{_folded(value, SHORT)}</td></tr>'
         for name, value in part.values[:ROWS]
     )
-    table = f'<table style="border-collapse:collapse;margin:0;border:0">{rows}</table>'
+    table = (
+        f'<table style="border-collapse:collapse;margin:0;border:0;color:inherit">{rows}</table>'
+    )
     return f'<div style="{_GAP}"><b>{_esc(head(part.title, SHORT))}</b>{table}{_esc(_cut(part.values))}</div>'
 
 

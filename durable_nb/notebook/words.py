@@ -22,7 +22,10 @@ def head(text: str, most: int) -> str:
 
 
 def literal(value: object) -> str:
-    """A value of a frozen context as Python or JSON would write it."""
+    """A value of a frozen context as JSON or Python would write it; text of several lines as it
+    is, since somebody has to read it."""
+    if isinstance(value, str) and "\n" in value:
+        return visible(value)
     if isinstance(value, dict | list | str) and value:
         try:
             return visible(json.dumps(value, ensure_ascii=False, indent=_indent(value)))
