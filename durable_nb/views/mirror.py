@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.resources import files
 from itertools import islice
+from operator import attrgetter
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -28,6 +29,10 @@ from durable_nb.views.typed import typed
 VIEWS = ("runs", "steps", "messages", "pending")
 PART = 100_000  # rows that DuckDB is handed at a time: it holds them twice meanwhile
 
+_AS_TAKEN = attrgetter(  # of a RunRow, in the order of the table
+    *("execution_id", "session", "agent", "status", "prompt", "steps"),
+    *("created", "updated", "tags", "workdir"),
+)
 _OFFLINE = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
 _CLOSED = "set enable_external_access = false; set lock_configuration = true"
 
@@ -51,7 +56,7 @@ class Mirror:
         with self._taking:
             stamp = store.stamp()
             if stamp != self._runs_at:
-                rows = store.run_rows()
+                rows = map(_AS_TAKEN, store.run_rows())
                 self._db.begin()
                 try:
                     self._db.execute("delete from _runs")
