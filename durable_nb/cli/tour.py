@@ -1,48 +1,18 @@
-"""The command `durable-nb`: it parses, calls one function, and returns an exit code.
-
-A subcommand is a function `add_NAME(commands)` that says what it takes and sets `run`: a function
-of the parsed arguments that prints, and returns 0 or raises a `DurableError`.
-"""
+"""`durable-nb tour`: the first notebook, for a newcomer."""
 
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from durable_nb import __version__
 from durable_nb.model.errors import DurableError
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the command line says. Returns 0, or 1 after saying on stderr what went wrong."""
-    chosen = parser().parse_args(arguments)
-    try:
-        code: int = chosen.run(chosen)
-        return code
-    except DurableError as error:
-        print(f"durable-nb: {error}", file=sys.stderr)
-        return 1
-
-
-def parser() -> argparse.ArgumentParser:
-    """The whole command line."""
-    top = argparse.ArgumentParser(
-        prog="durable-nb",
-        description="Run, watch, approve, kill and resume LLM agents from a Jupyter notebook.",
-    )
-    top.add_argument("--version", action="version", version=f"durable_nb {__version__}")
-    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for add in (add_tour,):
-        add(commands)
-    return top
+    from durable_nb.cli.options import Commands
 
 
 def add_tour(commands: Commands) -> None:
@@ -62,7 +32,7 @@ def _tour(chosen: argparse.Namespace) -> int:
     path, is_new = tour.copy_beside(Path.cwd())
     print(f"{path.name} {'is here' if is_new else 'was here already, and is left as it is'}")
     if tour.has_screen() and not chosen.no_browser:
-        tour.open_in_lab(path)
+        return tour.open_in_lab(path)
     return _print(tour.executed(path))
 
 

@@ -1,0 +1,164 @@
+"""Subcommands that look: runs, show, sessions, pending. Nothing here imports an agent."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from durable_nb.cli import options, screen, shapes, text
+from durable_nb.cli.pauses import pause_text, ways_to_decide
+from durable_nb.core.explain import call_text, explain
+from durable_nb.core.nodes import Checkpoint, checkpoints
+from durable_nb.core.state import State, state_of
+from durable_nb.model.entries import Answer, End, Entry, Log, Pause, Reentry, ToolCall
+
+if TYPE_CHECKING:
+    from durable_nb.stores.protocol import EffectRow, RunStatus
+
+
+def add_runs(commands: options.Commands) -> None:
+    options.add(commands, "runs", _runs, does="list all runs, newest first", prints=shapes.RUNS)
+
+
+def add_show(commands: options.Commands) -> None:
+    does = "show a run: its steps, what it waits for, and what comes next"
+    show = options.add(commands, "show", _show, does=does, prints=shapes.SHOW)
+    show.add_argument("id", metavar="ID", help="the run's execution_id")
+
+
+def add_sessions(commands: options.Commands) -> None:
+    does = "list the conversations, the one with the newest run first"
+    sessions = options.add(commands, "sessions", _sessions, does=does, prints=shapes.SESSIONS)
+    sessions.add_argument("--limit", type=options.count, metavar="N", help="how many; else all")
+    sessions.add_argument("--offset", type=options.count, default=0, metavar="N", help="skip N")
+
+
+def add_pending(commands: options.Commands) -> None:
+    does = "list what waits for a person, with the commands that decide"
+    options.add(commands, "pending", _pending, does=does, prints=shapes.PENDING)
+
+
+def _runs(chosen: argparse.Namespace) -> int:
+    store = options.store_of(chosen)
+    runs = store.runs()
+    if chosen.json:
+        screen.show_json([shapes.record(run) for run in runs])
+    elif runs:
+        screen.show(_runs_table(runs))
+    else:
+        screen.say(f"no runs in {store!r}")
+    return 0
+
+
+def _runs_table(runs: Sequence[RunStatus]) -> str:
+    head = ("run", "agent", "status", "steps", "updated", "prompt")
+    rows = [
+        (r.execution_id, r.agent, r.status, r.steps, text.local(r.updated_at), r.prompt)
+        for r in runs
+    ]
+    return text.table(head, rows)
+
+
+def _sessions(chosen: argparse.Namespace) -> int:
+    store = options.store_of(chosen)
+    sessions = store.sessions(limit=chosen.limit, offset=chosen.offset)
+    if chosen.json:
+        screen.show_json([shapes.record(session) for session in sessions])
+    elif sessions:
+        head = ("session", "newest", "status", "agent", "runs", "updated", "prompt")
+        rows = [
+            (s.session, s.newest, s.status, s.agent, s.runs, text.local(s.updated_at), s.prompt)
+            for s in sessions
+        ]
+        screen.show(text.table(head, rows))
+    else:
+        screen.say(f"no sessions in {store!r}" if chosen.offset == 0 else "no more sessions")
+    return 0
+
+
+def _pending(chosen: argparse.Namespace) -> int:
+    store = options.store_of(chosen)
+    waiting = store.list_pending_interrupts()
+    if chosen.json:
+        screen.show_json([shapes.record(each) for each in waiting])
+        return 0
+    for each in waiting:
+        sentence = explain(state_of(store.load(each.execution_id)))
+        screen.show(f"{pause_text(each, sentence)}")
+        screen.show("".join(f"  {way}\n" for way in ways_to_decide(each)))
+    if not waiting:
+        screen.say(f"nothing waits for a person in {store!r}")
+    return 0
+
+
+def _show(chosen: argparse.Namespace) -> int:
+    store = options.store_of(chosen)
+    log, effects = store.load(chosen.id), store.effects(chosen.id)
+    state = state_of(log)
+    if chosen.json:
+        screen.show_json(shapes.run_of(log, state, effects))
+    else:
+        screen.show("\n\n".join(_run_text(log, state, effects)))
+    return 0
+
+
+def _run_text(log: Log, state: State, effects: Sequence[EffectRow]) -> Iterator[str]:
+    run, rows = log.run, checkpoints(log)
+    known = {
+        "run": run.execution_id,
+        "status": shapes.status_of(log, state),
+        "agent": run.agent,
+        "prompt": text.line(run.prompt, 500),
+        "started": text.local(rows[0].created_at),
+        "session": run.session if run.session != run.execution_id else None,
+        "goes on": f"{run.parent} after entry {run.base}" if run.parent else None,
+        "workdir": state.workdir,
+        "tags": ", ".join(run.tags),
+        "tokens": state.usage.total_tokens,
+    }
+    yield text.facts({name: value for name, value in known.items() if value})
+    yield text.table(("", "node", "step", "status", "at", ""), map(_step, rows))
+    if effects:
+        yield text.table(("@idempotent", "tries", "result"), map(_effect, effects))
+    newest = state.newest.entry
+    if isinstance(newest, End) and newest.output is not None:
+        yield newest.output
+    if isinstance(newest, Pause):
+        yield f"context of {newest.reason}\n{text.frozen(newest.context)}"
+    yield explain(state)
+
+
+def _step(row: Checkpoint) -> tuple[object, ...]:
+    moment = text.local(row.created_at)
+    return row.number, row.node_id, row.step_type, row.status, moment, _detail(row.entry)
+
+
+def _detail(entry: Entry) -> str:
+    """What a step's line says of the step."""
+    match entry:
+        case ToolCall():
+            return call_text(entry.tool, entry.arguments)
+        case Pause():
+            return entry.reason
+        case Answer():
+            return _verdict(entry)
+        case Reentry():
+            return f"{entry.why}: entry {entry.of} again, by {entry.by}"
+        case End():
+            return entry.error or ""
+        case _:
+            return ""
+
+
+def _verdict(answer: Answer) -> str:
+    verdict = answer.outcome or ("approved" if answer.approved else "rejected")
+    said = f"{verdict} by {answer.by}"
+    if answer.edited:
+        said += f", with {', '.join(f'{name}={value!r}' for name, value in answer.edited.items())}"
+    return said if answer.reason is None else f"{said}: {answer.reason}"
+
+
+def _effect(effect: EffectRow) -> tuple[object, ...]:
+    kept = "none: in doubt or in flight" if effect.kept_at is None else "kept"
+    return effect.function, effect.attempts, kept

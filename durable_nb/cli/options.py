@@ -1,0 +1,126 @@
+"""What several subcommands take, and how the words of a command line become values."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from durable_nb.stores.protocol import Checkpointer
+
+    Command = Callable[[argparse.Namespace], int]
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+class Reference(NamedTuple):
+    """Where an agent is defined: `module:name`."""
+
+    module: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.module}:{self.name}"
+
+
+def add(
+    commands: Commands,
+    name: str,
+    run: Command,
+    *,
+    does: str,
+    prints: str,
+) -> argparse.ArgumentParser:
+    """A subcommand with the options that all have. `prints` is the shape of its JSON."""
+    parser = commands.add_parser(
+        name,
+        help=does,
+        description=f"{does[0].upper()}{does[1:]}.",
+        epilog=f"--json prints {prints}.",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--store",
+        metavar="PATH_OR_DSN",
+        help="a SQLite file or a postgresql:// address; else $DURABLE_NB_STORE, else "
+        ".durable/runs.sqlite3",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
+    parser.set_defaults(run=run, usage_error=parser.error)
+    return parser
+
+
+def add_agent(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--agent",
+        type=reference,
+        metavar="MODULE:NAME",
+        help="where the run's agent is defined; the current directory is searched first",
+    )
+
+
+def add_person(parser: argparse.ArgumentParser, *, note: bool = True) -> None:
+    parser.add_argument("--by", metavar="NAME", help="who decides; else you")
+    if note:
+        parser.add_argument("--note", metavar="TEXT", help="the reason; the model reads it")
+
+
+def store_of(chosen: argparse.Namespace) -> Checkpointer:
+    """The store that is meant. Opens nothing yet."""
+    from durable_nb.stores.open import default_store, open_store
+
+    return default_store() if chosen.store is None else open_store(chosen.store)
+
+
+def reference(text: str) -> Reference:
+    module, colon, name = text.partition(":")
+    if not (module and colon and name):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} does not say where an agent is defined; write MODULE:NAME, such as shop:bot"
+        )
+    return Reference(module, name)
+
+
+def json_value(text: str) -> object:
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not JSON; text needs quotes of its own, as in '\"text\"'"
+        ) from error
+
+
+def named_json(text: str) -> tuple[str, object]:
+    name, equals, value = text.partition("=")
+    if not (equals and name.isidentifier()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=JSON, such as amount=90")
+    return name, json_value(value)
+
+
+def age(text: str) -> timedelta:
+    try:
+        return timedelta(**{_UNITS[text[-1:]]: float(text[:-1])})
+    except (KeyError, ValueError, OverflowError) as error:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not an age; write a number and s, m, h, d or w, such as 30d"
+        ) from error
+
+
+def place(text: str) -> int | str:
+    """An entry's number, or a node."""
+    return int(text) if text.isascii() and text.isdigit() else text
+
+
+def count(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 on")
+    return int(text)
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(constant)
