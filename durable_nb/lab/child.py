@@ -23,8 +23,8 @@ def main() -> None:
     sys.path[:] = job.path
     try:
         agent, store = unpack(job.agent)
-        doomed = arm(agent, store, job.point, lambda: _killed(job))
-        doomed.run(job.prompt, execution_id=job.execution_id)
+        arm(agent, store, job.point, lambda: _killed(job))
+        agent.run(job.prompt, execution_id=job.execution_id)
     except BaseException as error:
         tell(job.report, Report(error=type(error).__name__, text=str(error)))
         if isinstance(error, DurableError):

@@ -25,20 +25,13 @@ from durable_nb.stores.protocol import Checkpointer, Lease
 _YIELD = opcode.opmap["YIELD_VALUE"]
 
 
-def arm(agent: Agent, store: Checkpointer, point: Point, die: Callable[[], None]) -> Agent:
-    """The agent with its end built in: `die()` does not return. The given one is used up."""
+def arm(agent: Agent, store: Checkpointer, point: Point, die: Callable[[], None]) -> None:
+    """Build the end into an agent that is this process's own copy: `die()` does not return."""
     fuse = Fuse(point, die)
     for tool in agent.tools:
         tool.function = fuse.around(tool.function)
-    return Agent(
-        agent.name,
-        _Model(agent.llm, fuse),
-        agent.tools,
-        system_prompt=agent.system_prompt,
-        max_turns=agent.max_turns,
-        checkpointer=cast("Checkpointer", _Store(store, fuse)),
-        ports=agent.ports,
-    )
+    agent.llm = _Model(agent.llm, fuse)
+    agent._checkpointer = cast("Checkpointer", _Store(store, fuse))
 
 
 class Fuse:
