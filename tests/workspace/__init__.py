@@ -1,0 +1,1 @@
+"""A directory and its tools: confined, killed, compared."""
