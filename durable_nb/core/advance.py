@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import cast
 
 from durable_nb.core.state import State
 from durable_nb.model.entries import End, Entry, Pause, ToolCall, Turn
 from durable_nb.model.events import Event, Interrupted, Replied, Returned, Stopped
-from durable_nb.model.messages import Message, Usage
+from durable_nb.model.messages import Call, Message, Usage
 from durable_nb.model.values import digest
 
 
@@ -42,10 +41,11 @@ def identify(message: Message, state: State) -> tuple[Message, frozenset[str]]:
         if call.id in seen:
             repeated.add(minted)
         taken = not call.id or call.id in seen or state.transcript.has_asked(call.id)
-        own = replace(call, id=minted) if taken else call
+        own = Call(call.tool, call.arguments, minted) if taken else call
         seen.add(own.id)
         calls.append(own)
-    return replace(message, tool_calls=tuple(calls)), frozenset(repeated)
+    own_ids = Message(message.role, message.content, tuple(calls), extra=message.extra)
+    return own_ids, frozenset(repeated)
 
 
 def _next(state: State, said: tuple[Message, ...], usage: Usage = Usage()) -> Entry:

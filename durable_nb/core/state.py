@@ -75,7 +75,7 @@ class State:
         said = entry.messages
         if self.prompt is not None:
             said = (*said, Message("user", self.prompt))
-        return replace(self._said(row, said, entry.usage, None), prompt=None)
+        return self._said(row, said, entry.usage, None)
 
     def _said(
         self, row: Row, messages: tuple[Message, ...], usage: Usage, step: ToolCall | None
@@ -88,7 +88,7 @@ class State:
             step=step,
             usage=self.usage + usage,
             workdir=self.workdir,
-            prompt=self.prompt,
+            prompt=None if step is None else self.prompt,
         )
 
     def _claimed(self, row: Row, entry: Answer | Reentry) -> State:

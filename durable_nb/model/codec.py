@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields
-from typing import Any
+from dataclasses import MISSING, fields
+from typing import Any, NamedTuple
 
 from durable_nb.model.entries import Answer, End, Entry, Pause, Reentry, Row, ToolCall, Turn
 from durable_nb.model.errors import StoreCorrupt
@@ -29,8 +29,7 @@ _CLASSES: Mapping[str, Callable[..., Entry]] = {kind: entry for entry, kind in K
 _COLUMNS = ("turn", "tool")
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(NamedTuple):
     """A row as a database holds it."""
 
     number: int
@@ -76,13 +75,13 @@ def message_json(message: Message) -> Json:
     """The stored form of a message: what is empty is left out."""
     form: dict[str, Json] = {"role": message.role}
     if message.content:
-        form["content"] = freeze(message.content, f"a {message.role} message's content")
+        form["content"] = freeze(message.content, ("", "a {} message's content", message.role))
     if message.tool_calls:
         form["tool_calls"] = [
             {
                 "id": freeze(call.id, "a call's id"),
                 "tool": freeze(call.tool, "a call's tool"),
-                "arguments": freeze(call.arguments, f"arguments of {call.tool}"),
+                "arguments": freeze(call.arguments, ("", "arguments of {}", call.tool)),
             }
             for call in message.tool_calls
         ]

@@ -60,6 +60,9 @@ class Transcript(Sequence[Message]):
             raise IndexError(f"message {index} of {self._length}")
         return self._shared[index % self._length]
 
+    def __reversed__(self) -> Iterator[Message]:
+        return (self._shared[at] for at in range(self._length - 1, -1, -1))
+
     def __iter__(self) -> Iterator[Message]:
         return islice(self._shared, self._length)
 

@@ -12,7 +12,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 from uuid import UUID
 
 from pydantic_core import from_json, to_json
@@ -21,25 +21,28 @@ from durable_nb.model.errors import NotStorable
 
 Json = Any  # a tree of what the JSON standard knows; this file and codec.py are where it is seen
 
+Place: TypeAlias = str | tuple[Any, str, object]  # a path, as text or as (path, format, key)
+
 DEPTH = 100  # levels of JSON; deeper is refused when written, since readers refuse it at 200
 _LONG = 2**63  # integers outside of this are not read exactly by every database
 
 
-def freeze(value: object, path: str = "value", depth: int = 0) -> Json:
+def freeze(value: object, path: Place = "value", depth: int = 0) -> Json:
     """The JSON form of `value`, sharing nothing with it that can change.
 
-    Raises `NotStorable` naming the place in `value` that has no exact form.
+    Raises `NotStorable` naming the place in `value` that has no exact form; `path` is what `value`
+    itself is called there.
     """
     if value is None or value is True or value is False:
         return value
     form = _FREEZE.get(type(value)) or _late(value)
     if form is None:
         raise NotStorable(
-            f"{path} is a {_type_name(value)}, which has no exact stored form; "
+            f"{_text(path)} is a {_type_name(value)}, which has no exact stored form; "
             "use plain data (text, numbers, lists, dicts, dates, Decimal, UUID, bytes)"
         )
     if depth > DEPTH:
-        raise NotStorable(f"{path} is more than {DEPTH} levels of JSON deep; flatten it")
+        raise NotStorable(f"{_text(path)} is more than {DEPTH} levels of JSON deep; flatten it")
     return form(value, path, depth + 1)
 
 
@@ -94,7 +97,7 @@ def _sorted(frozen: Json) -> Json:
     return frozen
 
 
-def _freeze_text(value: str, path: str, depth: int) -> Json:
+def _freeze_text(value: str, path: Place, depth: int) -> Json:
     if value.isascii() and "\0" not in value:
         return value
     if "\0" not in value:
@@ -106,25 +109,28 @@ def _freeze_text(value: str, path: str, depth: int) -> Json:
     return {"$text": b64encode(value.encode("utf-8", "surrogatepass")).decode()}
 
 
-def _freeze_int(value: int, path: str, depth: int) -> Json:
+def _freeze_int(value: int, path: Place, depth: int) -> Json:
     return value if -_LONG <= value < _LONG else {"$int": format(value, "x")}
 
 
-def _freeze_float(value: float, path: str, depth: int) -> Json:
+def _freeze_float(value: float, path: Place, depth: int) -> Json:
     finite = value - value == 0
     return value if finite else {"$float": struct.pack(">d", value).hex()}
 
 
-def _freeze_list(value: list[object], path: str, depth: int) -> Json:
-    return [freeze(item, f"{path}[{at}]", depth) for at, item in enumerate(value)]
+def _freeze_list(value: list[object], path: Place, depth: int) -> Json:
+    return [freeze(item, (path, "[{!r}]", at), depth) for at, item in enumerate(value)]
 
 
-def _freeze_dict(value: dict[object, object], path: str, depth: int) -> Json:
+def _freeze_dict(value: dict[object, object], path: Place, depth: int) -> Json:
     if all(type(key) is str and _plain_key(key) for key in value):
-        return {key: freeze(item, f"{path}[{key!r}]", depth) for key, item in value.items()}
+        return {key: freeze(item, (path, "[{!r}]", key), depth) for key, item in value.items()}
     inside = depth + 2
     pairs = [
-        [freeze(key, f"{path} key {key!r}", inside), freeze(item, f"{path}[{key!r}]", inside)]
+        [
+            freeze(key, (path, " key {!r}", key), inside),
+            freeze(item, (path, "[{!r}]", key), inside),
+        ]
         for key, item in value.items()
     ]
     return {"$dict": pairs}
@@ -134,27 +140,29 @@ def _plain_key(key: str) -> bool:
     return not key.startswith("$") and _freeze_text(key, "", 0) is key
 
 
-def _freeze_tuple(value: tuple[object, ...], path: str, depth: int) -> Json:
+def _freeze_tuple(value: tuple[object, ...], path: Place, depth: int) -> Json:
     return {"$tuple": _freeze_list(list(value), path, depth + 1)}
 
 
-def _freeze_set(value: set[object], path: str, depth: int) -> Json:
-    items = [freeze(item, f"{path} member {item!r}", depth + 1) for item in value]
+def _freeze_set(value: set[object], path: Place, depth: int) -> Json:
+    items = [freeze(item, (path, " member {!r}", item), depth + 1) for item in value]
     return {f"${type(value).__name__}": sorted(items, key=dumps)}
 
 
-def _freeze_datetime(value: datetime, path: str, depth: int) -> Json:
+def _freeze_datetime(value: datetime, path: Place, depth: int) -> Json:
     if value.tzinfo is not None and type(value.tzinfo) is not timezone:
         raise NotStorable(
-            f"{path} has a time zone with rules ({value.tzinfo}), which change; "
+            f"{_text(path)} has a time zone with rules ({value.tzinfo}), which change; "
             "use .astimezone(timezone.utc)"
         )
     return {"$datetime": [value.isoformat(), value.fold]}
 
 
-def _freeze_time(value: time, path: str, depth: int) -> Json:
+def _freeze_time(value: time, path: Place, depth: int) -> Json:
     if value.tzinfo is not None and type(value.tzinfo) is not timezone:
-        raise NotStorable(f"{path} has a time zone with rules ({value.tzinfo}); use a fixed offset")
+        raise NotStorable(
+            f"{_text(path)} has a time zone with rules ({value.tzinfo}); use a fixed offset"
+        )
     return {"$time": [value.isoformat(), value.fold]}
 
 
@@ -163,9 +171,18 @@ def _thaw_float(bits: str) -> float:
     return float(value)
 
 
-def _late(value: object) -> Callable[[Any, str, int], Json] | None:
+def _late(value: object) -> Callable[[Any, Place, int], Json] | None:
     tag = _TAGS.get(_type_name(value))
-    return None if tag is None else lambda value, path, _: {tag: _LATE[tag]().freeze(value, path)}
+    return (
+        None
+        if tag is None
+        else lambda value, path, _: {tag: _LATE[tag]().freeze(value, _text(path))}
+    )
+
+
+def _text(path: Place) -> str:
+    """A path in words: put together only when there is something to complain about."""
+    return path if isinstance(path, str) else _text(path[0]) + path[1].format(path[2])
 
 
 def _type_name(value: object) -> str:
@@ -180,7 +197,7 @@ def _type_name(value: object) -> str:
 _TAGS: dict[str, str] = {}
 _LATE: dict[str, Callable[[], Extension]] = {}
 
-_FREEZE: dict[type, Callable[[Any, str, int], Json]] = {
+_FREEZE: dict[type, Callable[[Any, Place, int], Json]] = {
     str: _freeze_text,
     int: _freeze_int,
     float: _freeze_float,

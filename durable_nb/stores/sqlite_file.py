@@ -154,14 +154,14 @@ class SQLiteFile:
 
     def _patiently(self, action: Callable[[], T]) -> T:
         """Do it, waiting for whoever holds the store locked. Raises `StoreBusy` after a minute."""
-        give_up = time.monotonic() + BUSY_SECONDS
+        give_up = 0.0
         while True:
-            with self._translated():
-                try:
-                    return action()
-                except sqlite3.OperationalError as error:
-                    if _code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-                        raise
+            try:
+                return action()
+            except sqlite3.Error as error:
+                if _code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                    raise self._ours(error) from error
+            give_up = give_up or time.monotonic() + BUSY_SECONDS
             if time.monotonic() > give_up:
                 raise refusals.busy(self.path, BUSY_SECONDS)
             time.sleep(0.005)
