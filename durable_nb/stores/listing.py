@@ -50,10 +50,8 @@ def with_status(
         for run in (again(list(dead)) if dead else ())
         if run.number != dead[run.execution_id].number
     }
-    return [
-        _row(moved.get(run.execution_id, run), run.execution_id not in dead.keys() - moved.keys())
-        for run in runs
-    ]
+    crashed = dead.keys() - moved.keys()
+    return [_row(moved.get(run.execution_id, run), run.execution_id not in crashed) for run in runs]
 
 
 def statuses(rows: Iterable[RunRow]) -> list[RunStatus]:
