@@ -101,7 +101,7 @@ class Card:
         self._had_buttons = False
 
     def draw(self, portrait: Portrait) -> None:
-        if self._quiet and portrait.tone not in ("amber", "red"):
+        if self._quiet and not self._shown and portrait.tone not in ("amber", "red"):
             return
         drawn = bundle(portrait)
         if drawn != self._drawn:

@@ -111,13 +111,19 @@ def _at_a_pause(run: LocalRun, agent: Agent, policy: str, timeout: float | None)
         if status_of(log) == "paused":
             raise _waits(run, log.rows[-1].number, "")
     elif policy == "wait":
-        _wait(run, agent, timeout)
+        if timeout is None:
+            raise InvalidInput("--on-pause wait needs --timeout SECONDS, so that the cell can end")
+        if status_of(run.log()) not in ("paused", "running"):
+            return
+        with run.saying(f"This cell waits {timeout:g} s for a decision from {_ELSEWHERE}."):
+            _wait(run, agent, timeout)
 
 
-def _wait(run: LocalRun, agent: Agent, timeout: float | None) -> None:
+_ELSEWHERE = "another tab, another process or the command line; its own buttons may have to wait"
+
+
+def _wait(run: LocalRun, agent: Agent, timeout: float) -> None:
     """Watch the store until somebody, anywhere, has brought the run past its pauses."""
-    if timeout is None:
-        raise InvalidInput("--on-pause wait needs --timeout SECONDS, so that the cell can end")
     give_up = agent.ports.monotonic() + timeout
     shown = run.shown
     while (status := status_of(log := run.log())) in ("paused", "running", "crashed"):
@@ -129,7 +135,6 @@ def _wait(run: LocalRun, agent: Agent, timeout: float | None) -> None:
             run.redraw()
             shown = run.shown
         agent.ports.sleep(POLL)
-    run.redraw()
 
 
 def _waits(run: LocalRun, pause: int, why: str) -> RunPaused:

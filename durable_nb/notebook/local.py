@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -71,7 +72,21 @@ class LocalRun:
         with self._drawing:
             for old in self._cards:
                 old.erase_buttons()
+            self._error = None
             self._cards.append(Card(look, quiet=quiet))
+            self.redraw()
+
+    @contextmanager
+    def saying(self, note: str) -> Iterator[None]:
+        """Have the newest card say something for as long as it is true."""
+        card = self._cards[-1]
+        before = card.look
+        card.look = replace(before, notes=(*before.notes, note))
+        self.redraw()
+        try:
+            yield
+        finally:
+            card.look = before
             self.redraw()
 
     def redraw(self) -> None:

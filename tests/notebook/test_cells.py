@@ -209,6 +209,7 @@ def test_wait_ends_with_a_clear_error_at_its_timeout(notebook: Notebook, bot: Ag
     ran = notebook(f"{line} --timeout 0.3\nRefund order 1042")
     assert isinstance(ran.error, RunPaused)
     assert "nobody decided within 0.3 s" in str(ran.error)
+    assert "This cell waits" not in ran.card
 
 
 def test_wait_sees_a_decision_that_was_made_elsewhere(
@@ -233,7 +234,10 @@ def test_wait_sees_a_decision_that_was_made_elsewhere(
 def test_quiet_shows_a_card_only_where_a_person_is_needed(notebook: Notebook, bot: Agent) -> None:
     notebook.names["calm"] = Agent("calm", ScriptedModel(["hello"]))
     assert notebook("%%durable calm --id a --quiet\nhello").shown == []
-    assert "waiting for you" in notebook("%%durable bot --id b --quiet\nRefund order 1042").card
+    paused = notebook("%%durable bot --id b --quiet\nRefund order 1042")
+    assert "waiting for you" in paused.card
+    notebook("%durable approve b")
+    assert "completed" in paused.card
 
 
 @pytest.mark.parametrize("body", ["", "\n", "   \n\n"])
