@@ -55,6 +55,38 @@ def test_a_double_click_after_a_restart_charges_once_and_leaves_a_readable_file(
     assert page.get_by_text("model not found").count() == 0
 
 
+TWO_GATES = """\
+def refund(order: str) -> str:
+    "Pay an order back."
+    for who in ("manager", "vp"):
+        if not interrupt(who, {"order": order}).approved:
+            return f"{who} said no"
+    with ledger.open("a") as lines:
+        lines.write(order + "\\n")
+    return "paid"
+
+bot = Agent("refund-bot", ScriptedModel([call("refund", order="1042"), "Done."]), [refund])
+"""
+
+
+@pytest.mark.timeout(400)
+def test_a_double_click_passes_the_first_gate_and_leaves_the_second_to_be_answered(
+    page: Any, lab: Lab
+) -> None:
+    ledger = lab.folder / "ledger"
+    nbformat.write(notebook_of(AGENT + TWO_GATES, CELL), lab.folder / "gates.ipynb")
+    notebook = Book(page, lab, "gates.ipynb")
+    notebook.run_all()
+    approve = page.get_by_role("button", name="Approve", exact=True)
+    approve.dblclick()
+    notebook.until(1, "vp")
+    assert not ledger.exists()
+    approve.click()  # waits until the new button can be clicked
+    notebook.until(1, "completed")
+    assert ledger.read_text() == "1042\n"
+    assert approve.count() == 0
+
+
 def _photograph(page: Any, name: str) -> None:
     """For a person to look at, where `DURABLE_NB_SCREENSHOTS` names a folder."""
     if folder := os.environ.get("DURABLE_NB_SCREENSHOTS"):
