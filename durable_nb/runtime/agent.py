@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from durable_nb.core.nodes import moment
 from durable_nb.core.state import State
@@ -14,6 +14,7 @@ from durable_nb.model.decisions import Resume
 from durable_nb.model.errors import InvalidInput
 from durable_nb.model.values import digest, dumps, freeze
 from durable_nb.runtime import engine
+from durable_nb.runtime.actor import Definition
 from durable_nb.runtime.begin import start, start_fork
 from durable_nb.runtime.claim import claim
 from durable_nb.runtime.loop import Drive, drive
@@ -24,13 +25,6 @@ from durable_nb.stores.open import default_store
 from durable_nb.stores.protocol import Checkpointer, Lease
 
 Place: TypeAlias = str | os.PathLike[str] | None
-
-
-class Definition(NamedTuple):
-    """What an agent is made of: JSON text, and the fingerprint that equal texts share."""
-
-    text: str
-    fingerprint: str
 
 
 class Agent:

@@ -5,25 +5,22 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 from itertools import count
-from typing import TYPE_CHECKING
 
 from durable_nb.core.branch import branch
 from durable_nb.core.state import State, fold, state_of
 from durable_nb.model.entries import Entry, Log, Row, Run, Turn
 from durable_nb.model.errors import ExecutionExists
 from durable_nb.model.messages import Message
+from durable_nb.runtime.actor import Actor
 from durable_nb.runtime.checks import check_edit, check_id, check_name, check_prompt, check_tools
 from durable_nb.runtime.loop import Drive
 from durable_nb.stores import refusals
-
-if TYPE_CHECKING:
-    from durable_nb.runtime.agent import Agent
 
 HEAD = 500  # characters of the prompt that lists show
 
 
 def start(
-    agent: Agent,
+    agent: Actor,
     prompt: str,
     *,
     execution_id: str | None = None,
@@ -40,7 +37,7 @@ def start(
 
 
 def start_fork(
-    agent: Agent,
+    agent: Actor,
     source: str,
     *,
     at: str | int | None = None,
@@ -76,7 +73,7 @@ def start_fork(
 
 
 def start_follow_up(
-    agent: Agent, log: Log, state: State, opening: Turn, place: str | None
+    agent: Actor, log: Log, state: State, opening: Turn, place: str | None
 ) -> Drive:
     """Begin the next run of a session: `ID-2`, `ID-3`, …, the next id that is free.
 
@@ -105,7 +102,7 @@ def start_follow_up(
 
 
 def _run(
-    agent: Agent,
+    agent: Actor,
     execution_id: str | None,
     prompt: str,
     *,
@@ -134,7 +131,7 @@ def _run(
 
 
 def _create(
-    agent: Agent, run: Run, opening: tuple[Entry, ...], history: tuple[Row, ...] = ()
+    agent: Actor, run: Run, opening: tuple[Entry, ...], history: tuple[Row, ...] = ()
 ) -> Drive:
     at, writer = run.created_at, agent.ports.new_writer()
     lease = agent.checkpointer.create(run, *opening, at=at, writer=writer)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from durable_nb.core.decide import arguments_of
 from durable_nb.core.reopen import needed_tools
 from durable_nb.core.state import State
 from durable_nb.model.entries import Log
 from durable_nb.model.errors import AgentMismatch, InvalidInput, MissingTool
-
-if TYPE_CHECKING:
-    from durable_nb.runtime.agent import Agent
+from durable_nb.runtime.actor import Actor
 
 MAX_PROMPT = 10_000_000  # bytes
 MAX_ID = 512  # bytes
@@ -45,7 +42,7 @@ def check_id(execution_id: object) -> None:
         )
 
 
-def check_name(agent: Agent, log: Log) -> None:
+def check_name(agent: Actor, log: Log) -> None:
     """Raise `AgentMismatch` for another agent's run."""
     if log.run.agent != agent.name:
         raise AgentMismatch(
@@ -54,7 +51,7 @@ def check_name(agent: Agent, log: Log) -> None:
         )
 
 
-def check_tools(agent: Agent, execution_id: str, state: State) -> None:
+def check_tools(agent: Actor, execution_id: str, state: State) -> None:
     """Raise `MissingTool` if the next steps need a tool that the agent does not have."""
     for tool in needed_tools(state):
         if tool not in agent.toolbox:
@@ -64,7 +61,7 @@ def check_tools(agent: Agent, execution_id: str, state: State) -> None:
             )
 
 
-def check_edit(agent: Agent, state: State, edited: Mapping[str, object]) -> None:
+def check_edit(agent: Actor, state: State, edited: Mapping[str, object]) -> None:
     """Raise `InvalidInput` if the step's tool cannot run with its arguments edited like this."""
     if state.step is None:
         raise InvalidInput("there is no tool call here whose arguments could be edited")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from durable_nb.core.branch import follow_up
 from durable_nb.core.changes import changes
@@ -16,6 +15,7 @@ from durable_nb.core.state import State, state_of
 from durable_nb.model.decisions import Resume
 from durable_nb.model.entries import Answer, Log, Reentry, Turn
 from durable_nb.model.errors import ExecutionExists, InvalidInput, RunIsLive, StaleLog
+from durable_nb.runtime.actor import Actor
 from durable_nb.runtime.begin import start_follow_up
 from durable_nb.runtime.checks import (
     check_edit,
@@ -26,9 +26,6 @@ from durable_nb.runtime.checks import (
 )
 from durable_nb.runtime.loop import Drive
 from durable_nb.stores import refusals
-
-if TYPE_CHECKING:
-    from durable_nb.runtime.agent import Agent
 
 PATIENCE = 2.0  # seconds that a resume waits for whoever drives the run
 
@@ -54,7 +51,7 @@ class Wish:
 
 
 def claim(
-    agent: Agent,
+    agent: Actor,
     execution_id: str,
     *,
     decision: Resume | None = None,
@@ -99,14 +96,14 @@ def _bound(wish: Wish, state: State) -> Wish:
     return replace(wish, pause=state.number)
 
 
-def _meant(agent: Agent, execution_id: str, wish: Wish) -> str:
+def _meant(agent: Actor, execution_id: str, wish: Wish) -> str:
     """A prompt goes to the newest run of the conversation, everything else to the run named."""
     if wish.prompt is None:
         return execution_id
     return agent.checkpointer.session(execution_id)[-1]
 
 
-def _entry(agent: Agent, log: Log, state: State, wish: Wish) -> Answer | Reentry | Turn:
+def _entry(agent: Actor, log: Log, state: State, wish: Wish) -> Answer | Reentry | Turn:
     """What to append for the wish. Raises whatever there is to refuse."""
     execution_id = log.run.execution_id
     check_name(agent, log)
@@ -131,7 +128,7 @@ def _entry(agent: Agent, log: Log, state: State, wish: Wish) -> Answer | Reentry
 
 
 def _take(
-    agent: Agent, log: Log, state: State, entry: Answer | Reentry | Turn, wish: Wish
+    agent: Actor, log: Log, state: State, entry: Answer | Reentry | Turn, wish: Wish
 ) -> Drive:
     if isinstance(entry, Turn):
         place = checked_place(log.run.execution_id, state, wish.workdir, move=wish.move)
