@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.resources import files
 from itertools import islice
-from operator import attrgetter
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -29,11 +28,8 @@ from durable_nb.views.typed import typed
 VIEWS = ("runs", "steps", "messages", "pending")
 PART = 100_000  # rows that DuckDB is handed at a time: it holds them twice meanwhile
 
-_AS_TAKEN = attrgetter(  # of a RunRow, in the order of the table
-    *("execution_id", "session", "agent", "status", "prompt", "steps"),
-    *("created", "updated", "tags", "workdir"),
-)
 _OFFLINE = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+_DELETED = "select 1 from _entries anti join _runs using (execution_id) limit 1"
 _CLOSED = "set enable_external_access = false; set lock_configuration = true"
 
 
@@ -51,32 +47,49 @@ class Mirror:
         self._entries_at: object = None
         self._seq = 0
 
-    def take_runs(self, store: Readable) -> None:
-        """Make the list of runs what it is now. Does nothing while the store is unchanged."""
+    def take(self, store: Readable) -> None:
+        """Take all that is new; everything again if a run that was taken has been deleted."""
         with self._taking:
-            stamp = store.stamp()
-            if stamp != self._runs_at:
-                rows = map(_AS_TAKEN, store.run_rows())
-                self._db.begin()
-                try:
-                    self._db.execute("delete from _runs")
-                    _append(self._db, "_runs", rows)
-                    self._db.commit()
-                except BaseException:
-                    self._db.rollback()
-                    raise
-                self._runs_at = stamp
+            changed = self._take_entries(store), self._take_runs(store)
+            if any(changed) and self._db.execute(_DELETED).fetchall():
+                self._db.execute("truncate _entries")
+                self._seq, self._entries_at = 0, None
+                self._take_entries(store)
 
-    def take_entries(self, store: Readable) -> None:
-        """Add the entries that are new. Does nothing while the store is unchanged."""
+    def take_runs(self, store: Readable) -> None:
+        """Make the list of runs what it is now, and read no entry."""
         with self._taking:
-            stamp = store.stamp()
-            if stamp != self._entries_at:
-                rows = iter(store.entry_rows(after=self._seq))
-                while part := list(islice(rows, PART)):
-                    _append(self._db, "_entries", shown(part))
-                    self._seq = part[-1][0]
-                self._entries_at = stamp
+            self._take_runs(store)
+
+    def _take_runs(self, store: Readable) -> bool:
+        """Replace the list if the store has changed; says whether it has. As it is taken after the
+        entries, a run is never older than its steps."""
+        stamp = store.stamp()
+        if stamp == self._runs_at:
+            return False
+        rows = store.run_rows()
+        self._db.begin()
+        try:
+            self._db.execute("delete from _runs")
+            _append(self._db, "_runs", rows)
+            self._db.commit()
+        except BaseException:
+            self._db.rollback()
+            raise
+        self._runs_at = stamp
+        return True
+
+    def _take_entries(self, store: Readable) -> bool:
+        """Add the entries that are new if the store has changed; says whether it has."""
+        stamp = store.stamp()
+        if stamp == self._entries_at:
+            return False
+        rows = iter(store.entry_rows(after=self._seq))
+        while part := list(islice(rows, PART)):
+            _append(self._db, "_entries", shown(part))
+            self._seq = part[-1][0]
+        self._entries_at = stamp
+        return True
 
     @contextmanager
     def cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:

@@ -30,8 +30,7 @@ def sql(
     """
     source = readable(store)
     mirror = mirror_of(source)
-    mirror.take_entries(source)
-    mirror.take_runs(source)  # after the entries: a run is never older here than its steps
+    mirror.take(source)
     with mirror.cursor() as cursor:
         try:
             last = _statements(cursor, query)[-1]

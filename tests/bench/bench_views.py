@@ -82,7 +82,7 @@ def measured(folder: Path, runs: int) -> list[tuple[str, float, str]]:
     lines.append(("runs() again, unchanged", seconds(lambda: views.runs(store=store)), "0.1 s"))
     lines.append(("steps() of one run", seconds(lambda: views.steps("run-7", store=store)), ""))
     alone = seconds(lambda: bare(store))
-    taking = seconds(lambda: mirror_of(store).take_entries(store))
+    taking = seconds(lambda: mirror_of(store).take(store))
     total = f"{runs * ROWS_A_RUN:,}"
     lines.append((f"{total} rows, a bare append_rows", alone, ""))
     lines.append((f"{total} rows into the mirror", taking, f"{alone * 1.3:.2f} s"))
@@ -96,8 +96,7 @@ def measured(folder: Path, runs: int) -> list[tuple[str, float, str]]:
 
 
 def _refresh(store: SQLiteCheckpointer) -> None:
-    mirror_of(store).take_entries(store)
-    mirror_of(store).take_runs(store)
+    mirror_of(store).take(store)
 
 
 def main(runs: int = 100_000) -> None:

@@ -231,6 +231,17 @@ def test_what_has_been_taken_is_not_taken_again(store: Checkpointer) -> None:
     assert counting.lists == 2
 
 
+def test_runs_that_are_deleted_are_gone_from_every_table(store: Checkpointer) -> None:
+    a_run_of_every_status(store)
+    assert len(views.sql("from steps where execution_id = 'small'", store=store)) == 4
+    store.delete_execution("small")
+    assert len(views.runs(store=store)) == len(STATUS) - 1
+    bot(store, "Hello.").run("Hello", execution_id="new")
+    found = views.sql("select execution_id, count(*) as n from steps group by all", store=store)
+    listed = {run.execution_id: run.steps for run in store.runs()}
+    assert dict(zip(found.execution_id, found.n, strict=True)) == listed
+
+
 def test_what_changes_in_a_frame_does_not_change_the_next(store: Checkpointer) -> None:
     a_run_of_every_status(store)
     frame = views.runs(store=store)
