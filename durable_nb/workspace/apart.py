@@ -38,6 +38,8 @@ def search_apart(
             f"the search took longer than {seconds} s and was stopped; use a simpler expression, "
             "or narrow path and pattern"
         )
+    if done.returncode:
+        raise RuntimeError(f"the search broke off (exit code {done.returncode}); narrow it")
     error, text = json.loads(done.stdout)
     if error:
         raise getattr(builtins, error)(text)
