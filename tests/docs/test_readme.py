@@ -10,6 +10,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
 import durable_nb
+from durable_nb.cli import parser
 from durable_nb.notebook.commands import COMMANDS
 from durable_nb.notebook.extension import MAGICS
 from durable_nb.tour import executed
@@ -66,6 +67,15 @@ MAGIC_WORDS = [
 @pytest.mark.parametrize("magic", MAGIC_WORDS)
 def test_every_magic_is_shown_in_the_readme_or_a_notebook(magic: str) -> None:
     assert re.search(rf"(?<!%){magic}\b", code_of_docs())
+
+
+def test_every_command_of_the_shell_is_named_in_the_readme() -> None:
+    (commands,) = (
+        action.choices for action in parser()._actions if isinstance(action.choices, dict)
+    )
+    assert [name for name in commands if f"`{name}`" not in README.replace("durable-nb ", "")] == [
+        "tour"  # it is in one of the two commands
+    ]
 
 
 def test_the_table_of_costs_is_the_one_that_the_benchmark_prints() -> None:
