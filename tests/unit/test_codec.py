@@ -87,9 +87,7 @@ def test_a_changed_row_is_corrupt_and_named(changed: dict[str, object]) -> None:
 
 def test_a_row_of_a_newer_version_asks_for_an_upgrade() -> None:
     newer = STORED._replace(body=STORED.body.replace('"v":1', '"v":2'))
-    columns = (
-        getattr(newer, name) for name in Stored._fields if name not in ("checksum", "body")
-    )
+    columns = (getattr(newer, name) for name in Stored._fields if name not in ("checksum", "body"))
     checksum = zlib.crc32("\x1f".join(map(str, (*columns, newer.body))).encode())
     with pytest.raises(StoreCorrupt, match=r"entry 7 of run 'r1' was written by a newer.*upgrade"):
         decode(newer._replace(checksum=checksum), "r1")
