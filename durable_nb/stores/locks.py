@@ -101,32 +101,39 @@ class ByteLocks:
 
 class FileLocks:
     """A locked file a claim. Probing takes a lock for a moment, so a claim can look held for that
-    long; callers ask again."""
+    long; callers ask again. A forked child holds none of its parent's."""
 
     def __init__(self, path: Path) -> None:
         self._folder = path
-        self._mine: dict[int, FileLock] = {}
+        self._pid = os.getpid()
+        self._held: dict[int, FileLock] = {}
 
     def hold(self, writer: int) -> None:
         from filelock import FileLock
 
         self._folder.mkdir(exist_ok=True)
         lock = FileLock(self._folder / str(writer), thread_local=False)
-        lock.acquire(timeout=0)
-        self._mine[writer] = lock
+        lock.acquire(timeout=10, poll_interval=0.001)  # only somebody who looks can be in the way
+        self._mine()[writer] = lock
 
     def drop(self, writer: int) -> None:
-        if writer in self._mine:
-            self._mine.pop(writer).release()
+        if writer in self._mine():
+            self._mine().pop(writer).release()
             (self._folder / str(writer)).unlink(missing_ok=True)
 
     def held(self) -> set[int]:
-        others = [path for path in self._folder.glob("*") if int(path.name) not in self._mine]
-        return {*self._mine, *(int(path.name) for path in others if not self._free(path))}
+        mine = set(self._mine())
+        others = [path for path in self._folder.glob("*") if int(path.name) not in mine]
+        return mine | {int(path.name) for path in others if not self._free(path)}
 
     def close(self) -> None:
-        for writer in list(self._mine):
+        for writer in list(self._mine()):
             self.drop(writer)
+
+    def _mine(self) -> dict[int, FileLock]:
+        if self._pid != os.getpid():
+            self._pid, self._held = os.getpid(), {}
+        return self._held
 
     def _free(self, path: Path) -> bool:
         from filelock import FileLock, Timeout
