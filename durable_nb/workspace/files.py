@@ -14,7 +14,7 @@ from durable_nb.runtime.idempotent import idempotent
 from durable_nb.runtime.scope import scope
 from durable_nb.workspace.place import Place, Spot
 
-MAX_READ = 100_000  # bytes of one answer
+MAX_READ = 50_000  # bytes of one answer
 MAX_EDIT = 10_000_000  # bytes of a file that is edited
 _PIECE = 65_536
 
@@ -59,7 +59,7 @@ def edit(place: Place, path: str, old: str, new: str) -> str:
         spot.discard(_part_name(path))
         before = _whole(spot)
         inner = scope()
-        plan = _planned(inner.current.call_id if inner else "", path, old, new, before)
+        plan = plan_edit(inner.current.call_id if inner else "", path, old, new, before)
         if "refused" in plan:
             raise ValueError(plan["refused"])
         done = f"{path}: replaced the text at line {plan['line']}"
@@ -75,7 +75,7 @@ def edit(place: Place, path: str, old: str, new: str) -> str:
 
 
 @idempotent(key_fn=lambda call_id, path, old, new, before: [call_id, path, old, new])
-def _planned(call_id: str, path: str, old: str, new: str, before: bytes) -> dict[str, str]:
+def plan_edit(call_id: str, path: str, old: str, new: str, before: bytes) -> dict[str, str]:
     """What an edit will do, kept in the run before it is done: its digests, or why it is refused."""
     text, _ = _text(before)
     if (found := text.count(old)) != 1:

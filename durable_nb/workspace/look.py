@@ -134,12 +134,9 @@ def _found(spot: Spot, wanted: re.Pattern[str]) -> Iterator[str]:
 
 
 def _matches_in(file: BinaryIO, path: str, wanted: re.Pattern[str]) -> Iterator[str]:
-    """A line is searched in pieces if it is very long; in a binary file nothing is found."""
+    """A line is searched in pieces if it is very long; a file is text as far as it has no NUL."""
     number = 1
-    if b"\0" in file.read(_PIECE):
-        return
-    file.seek(0)
-    while piece := file.readline(_PIECE):
+    while (piece := file.readline(_PIECE)) and b"\0" not in piece:
         text = _text(piece)
         if wanted.search(text):
             yield f"{path}:{number}: {text[:_WIDTH]}{'…' * (len(text) > _WIDTH)}"

@@ -50,15 +50,7 @@ def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
 
 def _watched(directory: str, job: Mapping[str, object]) -> dict[str, Any]:
     """The warden's report. Whatever ends the waiting ends the command first."""
-    warden = subprocess.Popen(
-        [sys.executable, "-I", "-S", _WARDEN],
-        cwd=directory,
-        env=passed_on(os.environ),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        start_new_session=True,
-    )
-    with warden:
+    with _warden(directory) as warden:
         assert warden.stdin is not None
         assert warden.stdout is not None
         try:
@@ -75,6 +67,17 @@ def _watched(directory: str, job: Mapping[str, object]) -> dict[str, Any]:
         )
     report: dict[str, Any] = json.loads(answer)
     return report
+
+
+def _warden(directory: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", _WARDEN],
+        cwd=directory,
+        env=passed_on(os.environ),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
 
 
 def _told(report: Mapping[str, Any], seconds: int) -> str:

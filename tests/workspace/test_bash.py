@@ -95,8 +95,8 @@ def test_a_command_ends_too_when_a_forked_child_keeps_the_lifeline_open(tmp_path
 
 
 def test_a_command_that_outlives_its_time_is_killed_with_all_its_children(tmp_path: Path) -> None:
-    answer = Workspace(tmp_path).bash(f"{STUBBORN.replace('wait', 'yes >&2')}", timeout=3)
-    assert answer.endswith("[killed with all it had started: not over after 3 s]")
+    answer = Workspace(tmp_path).bash(f"{STUBBORN.replace('wait', 'yes >&2')}", timeout=5)
+    assert answer.endswith("[killed with all it had started: not over after 5 s]")
     assert answer.startswith("[stderr]\ny\ny\n")
     assert all_gone([int(line) for line in (tmp_path / "processes").read_text().split()])
 
@@ -146,9 +146,17 @@ def test_a_command_that_cannot_be_run_is_refused(tmp_path: Path, command: str) -
         Workspace(tmp_path).bash(command)
 
 
+def test_a_signal_to_end_does_not_keep_the_warden_from_its_work(tmp_path: Path) -> None:
+    command = "sleep 1000 & echo $! > left; kill -TERM $PPID; kill -INT $PPID; kill -HUP $PPID"
+    answer = Workspace(tmp_path).bash(command)
+    assert answer == "[exit code 0]\n[1 of its processes still ran and were ended]"
+    assert all_gone([int((tmp_path / "left").read_text())])
+
+
 def test_a_command_that_kills_its_warden_is_an_error_that_says_so(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="is not known"):
-        Workspace(tmp_path).bash("kill -9 $PPID; sleep 1000")
+        Workspace(tmp_path).bash("echo $$ > shell; kill -9 $PPID; read < <(sleep 1000)")
+    site.wait_for(lambda: not site.is_alive(int((tmp_path / "shell").read_text())))
 
 
 SECRETS = {
