@@ -1,0 +1,1 @@
+"""The command `durable-nb`, as people and programs use it."""
