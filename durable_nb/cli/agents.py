@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 
 
 class Escaped(DurableError):
-    """An exception of the user's own code. The message names it."""
+    """An exception of the user's own code, which `kind` names."""
 
     def __init__(self, error: Exception, then: str) -> None:
+        self.kind = type(error).__name__
         frames = traceback.extract_tb(error.__traceback__)
         where = f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else "?"
-        super().__init__(f"{type(error).__name__}: {error} (at {where}); {then}")
+        super().__init__(f"{error} (at {where}); {then}")
 
 
 @contextmanager

@@ -105,7 +105,8 @@ def drive(
 def _run(chosen: argparse.Namespace) -> int:
     agent = agents.find(chosen.agent, chosen.store)
     execution_id = agent.ports.new_id() if chosen.id is None else chosen.id
-    screen.say(f"run {execution_id} in {agent.checkpointer!r}")
+    if chosen.id is None:
+        screen.say(f"run {execution_id}")  # so that it can be resumed, whatever happens here
     return drive(
         chosen,
         agent,

@@ -16,6 +16,8 @@ from durable_nb.model.entries import Answer, End, Entry, Log, Pause, Reentry, To
 if TYPE_CHECKING:
     from durable_nb.stores.protocol import EffectRow, RunStatus
 
+_PROMPT = 60  # characters of a prompt in a list
+
 
 def add_runs(commands: options.Commands) -> None:
     options.add(commands, "runs", _runs, does="list all runs, newest first", prints=shapes.RUNS)
@@ -54,7 +56,14 @@ def _runs(chosen: argparse.Namespace) -> int:
 def _runs_table(runs: Sequence[RunStatus]) -> str:
     head = ("run", "agent", "status", "steps", "updated", "prompt")
     rows = [
-        (r.execution_id, r.agent, r.status, r.steps, text.local(r.updated_at), r.prompt)
+        (
+            r.execution_id,
+            r.agent,
+            r.status,
+            r.steps,
+            text.local(r.updated_at),
+            text.line(r.prompt, _PROMPT),
+        )
         for r in runs
     ]
     return text.table(head, rows)
@@ -68,7 +77,15 @@ def _sessions(chosen: argparse.Namespace) -> int:
     elif sessions:
         head = ("session", "newest", "status", "agent", "runs", "updated", "prompt")
         rows = [
-            (s.session, s.newest, s.status, s.agent, s.runs, text.local(s.updated_at), s.prompt)
+            (
+                s.session,
+                s.newest,
+                s.status,
+                s.agent,
+                s.runs,
+                text.local(s.updated_at),
+                text.line(s.prompt, _PROMPT),
+            )
             for s in sessions
         ]
         screen.show(text.table(head, rows))
@@ -85,7 +102,7 @@ def _pending(chosen: argparse.Namespace) -> int:
         return 0
     for each in waiting:
         sentence = explain(state_of(store.load(each.execution_id)))
-        screen.show(f"{pause_text(each, sentence)}")
+        screen.show(pause_text(each, sentence))
         screen.show("".join(f"  {way}\n" for way in ways_to_decide(each)))
     if not waiting:
         screen.say(f"nothing waits for a person in {store!r}")
@@ -118,7 +135,7 @@ def _run_text(log: Log, state: State, effects: Sequence[EffectRow]) -> Iterator[
         "tokens": state.usage.total_tokens,
     }
     yield text.facts({name: value for name, value in known.items() if value})
-    yield text.table(("", "node", "step", "status", "at", ""), map(_step, rows))
+    yield text.table(("no", "node", "step", "status", "at", "detail"), map(_step, rows))
     if effects:
         yield text.table(("@idempotent", "tries", "result"), map(_effect, effects))
     newest = state.newest.entry
@@ -131,7 +148,14 @@ def _run_text(log: Log, state: State, effects: Sequence[EffectRow]) -> Iterator[
 
 def _step(row: Checkpoint) -> tuple[object, ...]:
     moment = text.local(row.created_at)
-    return row.number, row.node_id, row.step_type, row.status, moment, _detail(row.entry)
+    return (
+        row.number,
+        row.node_id,
+        row.step_type,
+        row.status,
+        moment,
+        text.line(_detail(row.entry), 200),
+    )
 
 
 def _detail(entry: Entry) -> str:

@@ -11,6 +11,7 @@ import json
 import os
 import sys
 
+from durable_nb.cli.agents import Escaped
 from durable_nb.cli.text import visible
 from durable_nb.model.errors import DurableError
 from durable_nb.model.values import Json
@@ -37,19 +38,18 @@ def show_json(value: Json) -> None:
 
 def say(text: str) -> None:
     """A word about what is shown, or about what is going on."""
-    sys.stdout.flush()
+    flush()
     print(visible(text), file=sys.stderr, flush=True)
 
 
 def fail(error: DurableError) -> None:
-    """One line that says what was refused. The root of the tree has no name that would help."""
-    name = "durable-nb" if type(error) is DurableError else type(error).__name__
-    say(f"{name}: {' '.join(str(error).splitlines())}")
+    """One line that says what was refused, or what the user's own code raised."""
+    say(f"{_name(error)}: {' '.join(str(error).split())}")
 
 
 def flush() -> None:
     """Find out now whether anybody reads."""
-    sys.stdout.flush()
+    print(end="", flush=True)
 
 
 def hush() -> int:
@@ -58,3 +58,10 @@ def hush() -> int:
     for stream in (sys.stdout, sys.stderr):
         os.dup2(silence, stream.fileno())
     return _SIGPIPE
+
+
+def _name(error: DurableError) -> str:
+    """The root of the tree has no name that would help."""
+    if isinstance(error, Escaped):
+        return error.kind
+    return "durable-nb" if type(error) is DurableError else type(error).__name__

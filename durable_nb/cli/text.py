@@ -19,7 +19,7 @@ def visible(text: str) -> str:
     return _UNSEEN.sub(lambda found: ascii(found.group())[1:-1], text)
 
 
-def line(text: object, most: int = 60) -> str:
+def line(text: object, most: int) -> str:
     """The text as one line of at most `most` characters."""
     flat = visible(str(text)).replace("\n", "\\n").replace("\t", "\\t")
     return flat if len(flat) <= most else f"{flat[: most - 1]}…"
@@ -31,8 +31,10 @@ def local(moment: datetime) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Columns of one-line cells under their names."""
-    cells = [[line(cell) for cell in row] for row in ((name.upper() for name in head), *rows)]
+    """Columns of one-line cells under their names. No cell is cut: ids are there to be copied."""
+    cells = [
+        [line(cell, 10_000) for cell in row] for row in ((name.upper() for name in head), *rows)
+    ]
     widths = [max(map(len, column)) for column in zip_longest(*cells, fillvalue="")]
     padded = (map(str.ljust, row, widths) for row in cells)
     return "\n".join("  ".join(row).rstrip() for row in padded)
@@ -43,7 +45,7 @@ def facts(pairs: Mapping[str, object]) -> str:
     width = max(map(len, pairs), default=0)
     indent = "\n" + " " * (width + 2)
     return "\n".join(
-        f"{line(name, 200).ljust(width)}  {visible(str(value)).replace(chr(10), indent)}".rstrip()
+        f"{line(name, 10_000).ljust(width)}  {visible(str(value)).replace(chr(10), indent)}".rstrip()
         for name, value in pairs.items()
     )
 

@@ -64,8 +64,9 @@ def _prune(chosen: argparse.Namespace) -> int:
         screen.show_json({"removed": [freeze(id_) for id_ in gone], "dry_run": chosen.dry_run})
     else:
         for execution_id in gone:
-            screen.show(text.line(execution_id, 600))
-        screen.say(f"{len(gone)} runs {'would go' if chosen.dry_run else 'are gone'}")
+            screen.show(text.line(execution_id, 10_000))
+        runs = f"{len(gone)} run{'' if len(gone) == 1 else 's'}"
+        screen.say(f"{runs} would go" if chosen.dry_run else f"{runs} forgotten")
     return 0
 
 
@@ -90,11 +91,11 @@ def _doctor(chosen: argparse.Namespace) -> int:
     else:
         screen.show(_health_text(health))
     if health.faults:
-        raise StoreCorrupt(f"{health.store} is damaged: {len(health.faults)} faults; {_MEND}")
+        raise StoreCorrupt(f"{health.store} is damaged, see the report; {_MEND}")
     return 0
 
 
-_MEND = "runs without one can still be read and resumed, the others need a copy from before"
+_MEND = "runs without a fault can be read and resumed, the others need a copy from before"
 
 
 def _health_text(health: Health) -> str:

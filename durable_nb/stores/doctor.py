@@ -11,7 +11,7 @@ from datetime import datetime
 
 from durable_nb.core.nodes import moment
 from durable_nb.model.codec import Stored, decode, encode
-from durable_nb.model.entries import End
+from durable_nb.model.entries import End, Pause
 from durable_nb.model.errors import StoreCorrupt
 from durable_nb.stores.inside import Begun, Inside
 from durable_nb.stores.protocol import Checkpointer
@@ -54,10 +54,12 @@ class Health:
 
 @dataclass(slots=True)
 class _Round:
-    """What one pass over all entries adds up to."""
+    """What one pass over all entries adds up to. `over`: runs that cannot go on; `asking`: runs
+    that ask a person about a tool in doubt."""
 
     newest: dict[str, Stored] = field(default_factory=dict)
     over: set[str] = field(default_factory=set)
+    asking: set[str] = field(default_factory=set)
     entries: int = 0
     faults: list[str] = field(default_factory=list)
 
@@ -127,8 +129,11 @@ def _check(seen: _Round, execution_id: str, stored: Stored) -> None:
     except StoreCorrupt as error:
         seen.faults.append(str(error))
         return
+    seen.asking.discard(execution_id)
     if isinstance(entry, End) and entry.status != "failed":
         seen.over.add(execution_id)
+    if isinstance(entry, Pause) and entry.asks == "in_doubt" and entry.key is None:
+        seen.asking.add(execution_id)
 
 
 def _driven(seen: _Round, owners: Mapping[int, str]) -> tuple[Driven, ...]:
@@ -142,8 +147,8 @@ def _driven(seen: _Round, owners: Mapping[int, str]) -> tuple[Driven, ...]:
 def _doubts(seen: _Round, inside: Inside, idle: set[str]) -> Iterator[Doubt]:
     """Tools that were running when their process died, and `@idempotent` calls without a result."""
     for execution_id, newest in seen.newest.items():
-        dead = newest.kind in ("tool_call", "answer", "reentry") and newest.tool is not None
-        if dead and execution_id in idle:
+        died = newest.kind in ("tool_call", "answer", "reentry") and newest.tool is not None
+        if execution_id in idle and (died or execution_id in seen.asking):
             tool = f"tool {newest.tool}"
             yield Doubt(execution_id, newest.number, tool, moment(newest.at))
     for begun in inside.begun:
