@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from IPython.core.magic import Magics, cell_magic, line_cell_magic, magics_class
@@ -20,6 +21,16 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+
+OURS = ("durable_nb.notebook", "durable_nb.runtime")
+
+
+def past_our_frames(trace: TracebackType | None) -> TracebackType | None:
+    """What of a traceback is the user's: from the model or tool on that raised."""
+    inner = trace
+    while inner is not None and inner.tb_frame.f_globals.get("__name__", "").startswith(OURS):
+        inner = inner.tb_next
+    return inner or trace
 
 
 @magics_class
@@ -57,6 +68,9 @@ class DurableMagics(Magics):
         except parse.HelpAsked as asked:
             print(asked)  # noqa: T201  # asked for
             return None
+        except BaseException as error:
+            error.__traceback__ = past_our_frames(error.__traceback__)
+            raise
 
     @cell_magic
     def durable_sql(self, line: str, cell: str) -> object:

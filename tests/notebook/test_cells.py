@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import traceback
 from typing import Any
 
 import pytest
@@ -94,6 +95,23 @@ def test_a_cell_of_a_failed_run_goes_on_with_it(notebook: Notebook) -> None:
     ran = notebook(CELL)
     assert ran.value.output == ANSWER
     assert "It had failed at turn:0" in ran.card
+
+
+def test_an_error_of_the_users_keeps_their_frames_and_few_of_ours(notebook: Notebook) -> None:
+    notebook(
+        "class Broken:\n"
+        "    def complete(self, messages, tools):\n"
+        "        return deeper()\n"
+        "def deeper():\n"
+        "    raise LookupError('mine')\n"
+        "from durable_nb import Agent\n"
+        "bot = Agent('bot', Broken())"
+    )
+    ran = notebook("%%durable bot --id a\nhello")
+    assert isinstance(ran.error, LookupError)
+    frames = traceback.extract_tb(ran.error.__traceback__)
+    assert [frame.name for frame in frames][-2:] == ["complete", "deeper"]
+    assert len([frame for frame in frames if "durable_nb/" in frame.filename]) <= 1
 
 
 def test_a_cell_of_a_run_that_another_thread_drives_changes_nothing(

@@ -84,6 +84,7 @@ class Kernel:
         """Interrupt a cell once it has said what it is doing; the error, and seconds it took."""
         message = self.start(source)
         self.outputs_of(message, until=doing)
+        time.sleep(0.5)  # an interrupt between two cells is nobody's
         began = time.monotonic()
         self.manager.interrupt_kernel()
         outputs = self.outputs_of(message)
