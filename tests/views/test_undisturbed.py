@@ -25,6 +25,7 @@ from durable_nb.stores.sqlite_file import SQLiteFile
 
 PACKAGE = Path(durable_nb.__file__).parent
 OPENS = {  # every module or folder that opens files by itself, and what it opens
+    "cli/screen.py": "/dev/null",
     "lab/child.py": "/dev/null",
     "lab/handover.py": "a child's report",
     "stores/lock_owners.py": "/proc",
