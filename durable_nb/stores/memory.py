@@ -143,8 +143,10 @@ class MemoryCheckpointer:
     def begin(self, lease: Lease, key: str, function: str, *, at: int) -> None:
         with self._open():
             effects = self._fenced(lease).effects
-            attempts = effects[key].attempts + 1 if key in effects else 1
-            effects[key] = _Effect(function, attempts, at, Begun(at, lease.number))
+            begun = Begun(at, lease.number)
+            was = effects.get(key, _Effect(function, 0, at, begun))
+            known = was.known if isinstance(was.known, Kept) else begun  # what is kept stays
+            effects[key] = replace(was, attempts=was.attempts + 1, begun=at, known=known)
 
     def keep(self, lease: Lease, key: str, value: Json, *, at: int) -> None:
         with self._open():

@@ -290,6 +290,13 @@ class EffectContract:
         store.begin(lease, "k", "f", at=9)
         assert (type(begun := store.effect(lease, "k")), begun.at) == (Begun, 9)
 
+    def test_a_kept_result_is_never_lost(self, store) -> None:
+        lease = started(store)
+        store.begin(lease, "k", "f", at=1)
+        store.keep(lease, "k", 7, at=2)
+        store.begin(lease, "k", "f", at=3)
+        assert store.effect(lease, "k") == Kept(7)
+
     def test_keys_and_runs_are_apart(self, store) -> None:
         one, two = started(store, "a", 1), started(store, "b", 2)
         for lease in (one, two):
