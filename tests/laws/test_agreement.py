@@ -148,4 +148,4 @@ class Agreement(RuleBasedStateMachine):
 
 
 TestAgreement = Agreement.TestCase
-TestAgreement.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+TestAgreement.settings = settings(max_examples=30, stateful_step_count=20, deadline=None)

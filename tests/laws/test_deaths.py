@@ -129,14 +129,14 @@ def judge_results(plan: Plan, store: Checkpointer) -> None:
 EVERYTHING: Plan = (("note", "charge", "bad"), ("boom", "approved", "note"), ("rejected", "charge"))
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(PLANS, DEATHS)
 @example(EVERYTHING, [])
 def test_a_run_is_its_plan_whenever_its_processes_die(plan, deaths) -> None:
     judge(plan, deaths, MemoryCheckpointer())
 
 
-@settings(max_examples=25)
+@settings(max_examples=20)
 @given(PLANS, DEATHS)
 @example(EVERYTHING, [(5, "before"), (3, "after")])
 def test_a_run_on_disk_is_its_plan_whenever_its_processes_die(plan, deaths) -> None:

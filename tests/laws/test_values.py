@@ -84,7 +84,7 @@ def elsewhere(value: object) -> Any:
     return thaw(loads(dumps(freeze(value)).encode()))
 
 
-@settings(max_examples=400)
+@settings(max_examples=120)
 @given(VALUES)
 @example({1: {(2,): {frozenset([3.5]): {"$a": [b"", -0.0]}}}})
 @example(datetime(2026, 10, 25, 2, 30, fold=1, tzinfo=UTC))
@@ -94,13 +94,13 @@ def test_a_value_comes_back_the_same(value: object) -> None:
     assert same(elsewhere(value), value)
 
 
-@settings(max_examples=200)
+@settings(max_examples=120)
 @given(st.floats(width=64))
 def test_a_float_keeps_its_bits(value: float) -> None:
     assert same(elsewhere(value), value)
 
 
-@settings(max_examples=200)
+@settings(max_examples=120)
 @given(VALUES)
 def test_what_is_stored_is_text_that_every_database_takes(value: object) -> None:
     text = dumps(freeze(value))
@@ -121,7 +121,7 @@ def test_what_is_stored_is_text_that_every_database_takes(value: object) -> None
 UNSTORABLE = st.builds(object) | st.just(1j) | st.builds(bytearray) | st.just(len)
 
 
-@settings(max_examples=200)
+@settings(max_examples=120)
 @given(VALUES, UNSTORABLE, st.data())
 def test_one_thing_that_cannot_be_stored_refuses_the_whole(value, thing, data) -> None:
     wraps = st.sampled_from(
@@ -133,14 +133,14 @@ def test_one_thing_that_cannot_be_stored_refuses_the_whole(value, thing, data) -
         freeze(thing)
 
 
-@settings(max_examples=200)
+@settings(max_examples=120)
 @given(VALUES)
 def test_a_frozen_value_is_its_own_and_its_digest_is_stable(value: object) -> None:
     assert digest(value) == digest(elsewhere(value))
     assert dumps(freeze(elsewhere(value))) == dumps(freeze(value))
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(st.dictionaries(KEYS, VALUES, max_size=4), st.randoms(use_true_random=False))
 def test_the_order_of_keys_does_not_count_in_a_digest(value, random) -> None:
     items = list(value.items())
@@ -172,7 +172,7 @@ ENTRIES = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=200)
+@settings(max_examples=120)
 @given(ENTRIES, TURNS, st.integers(-(2**40), 2**60))
 def test_an_entry_comes_back_the_same(entry, number: int, at: int) -> None:
     row = decode(encode(Row(number, at, 7, entry)), "r1")
