@@ -1,30 +1,34 @@
-"""The one line that `%load_ext` and `%durable use` print. Cheap where there is no store yet."""
+"""The one line that `%load_ext` and `%durable use` print. Cheap until a store is really used."""
 
 from __future__ import annotations
 
 import os
+import sqlite3
 import sys
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from durable_nb.model.errors import DurableError
+from durable_nb.stores.glance import Counts, glance
 
 if TYPE_CHECKING:
     from durable_nb.stores.protocol import Checkpointer
 
-DEFAULT = (
-    ".durable/runs.sqlite3"  # as in stores.open, which is not worth loading for an empty store
-)
+DEFAULT = ".durable/runs.sqlite3"  # as in stores.open, which is not worth loading for a line
 
 
 def banner() -> str:
     """The store in use, how many runs it has, and how many wait. Never raises: what is wrong with
     a store must not keep the magics from loading."""
     place = os.environ.get("DURABLE_NB_STORE") or DEFAULT
-    is_file = "://" not in place
-    if "durable_nb.stores.open" not in sys.modules and is_file and not Path(place).exists():
-        return f"durable_nb: {place} · no runs yet"
+    if "durable_nb.stores.open" not in sys.modules and "://" not in place:
+        path = Path(place).expanduser()
+        if not path.exists():
+            return _line(_name(path), Counts(0, 0, 0))
+        with suppress(sqlite3.Error):  # the store itself says below what is wrong with it
+            return _line(_name(path), glance(path))
     from durable_nb.stores.open import default_store
 
     try:
@@ -36,21 +40,23 @@ def banner() -> str:
 def store_line(store: Checkpointer) -> str:
     """Raises `StoreUnusable` and the like for a store that cannot be read."""
     statuses = Counter(run.status for run in store.runs())
-    said = [_name(store), f"{statuses.total()} run{'' if statuses.total() == 1 else 's'}"]
-    if not statuses:
-        said[1] = "no runs yet"
-    if statuses["paused"]:
-        said.append(f"{statuses['paused']} wait{'s' if statuses['paused'] == 1 else ''} for you")
-    if statuses["crashed"]:
-        said.append(f"{statuses['crashed']} died in a step")
-    if statuses["paused"] or statuses["crashed"]:
+    path: Path | None = getattr(store, "path", None)
+    counts = Counts(statuses.total(), statuses["paused"], statuses["crashed"])
+    return _line(repr(store) if path is None else _name(path), counts)
+
+
+def _line(name: str, counts: Counts) -> str:
+    runs, paused, crashed = counts
+    said = [name, f"{runs} run{'' if runs == 1 else 's'}" if runs else "no runs yet"]
+    if paused:
+        said.append(f"{paused} wait{'s' if paused == 1 else ''} for you")
+    if crashed:
+        said.append(f"{crashed} died in a step")
+    if paused or crashed:
         said.append("%durable pending")
     return f"durable_nb: {' · '.join(said)}"
 
 
-def _name(store: Checkpointer) -> str:
+def _name(path: Path) -> str:
     """The store's path, from here if it is under here."""
-    path: Path | None = getattr(store, "path", None)
-    if path is None:
-        return repr(store)
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)

@@ -11,8 +11,10 @@ from durable_nb.model.codec import Stored, decode
 from durable_nb.model.entries import Answer, Log, Reentry, Row, Run, ToolCall
 from durable_nb.model.errors import InvalidInput
 from durable_nb.model.values import dumps, loads
-from durable_nb.stores import refusals
+from durable_nb.stores import extensions, refusals
 from durable_nb.stores.protocol import EffectRow, RunRow, RunStatus, Session
+
+extensions.register()
 
 MAX_NUMBER = 2**62  # no run has so many entries
 
