@@ -67,7 +67,7 @@ def edit(place: Place, path: str, old: str, new: str) -> str:
             spot.replace(_edited(before, old, new), _part_name(path))
             return done
         if now == plan["after"]:
-            return f"{done} (before the process died; it was not done a second time)"
+            return f"{done} (in an earlier pass of this call; it was not done a second time)"
     raise ValueError(
         f"{path!r} was changed by someone else after this edit had begun and its process died; "
         "whether the edit was applied is not known. Read the file and edit what is there"

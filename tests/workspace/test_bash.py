@@ -95,8 +95,11 @@ def test_a_command_ends_too_when_a_forked_child_keeps_the_lifeline_open(tmp_path
 
 
 def test_a_command_that_outlives_its_time_is_killed_with_all_its_children(tmp_path: Path) -> None:
-    answer = Workspace(tmp_path).bash(f"{STUBBORN.replace('wait', 'yes >&2')}", timeout=5)
-    assert answer.endswith("[killed with all it had started: not over after 5 s]")
+    for seconds in (2, 10, 50):  # more on a machine that takes longer to start them all
+        answer = Workspace(tmp_path).bash(STUBBORN.replace("wait", "yes >&2"), timeout=seconds)
+        if (tmp_path / "processes").exists():
+            break
+    assert answer.endswith(f"[killed with all it had started: not over after {seconds} s]")
     assert answer.startswith("[stderr]\ny\ny\n")
     assert all_gone([int(line) for line in (tmp_path / "processes").read_text().split()])
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import sqlite3
 import threading
@@ -217,6 +218,18 @@ def test_what_cannot_be_done_is_told_to_the_model(
     assert answers(tmp_path, asked)[0].startswith(answer)
 
 
+def test_a_write_that_fails_leaves_the_file_as_it_was_and_nothing_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("before")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))  # as a full disk would refuse
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            Workspace(tmp_path).write("a.txt", "x" * 200_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a.txt": "before"}
+
+
 def test_a_file_of_1_gb_is_read_and_searched_in_pieces(tmp_path: Path, directory: Path) -> None:
     with (directory / "huge").open("wb") as file:
         file.write(b"first\nsecond\n" + b"x" * 200_000)
@@ -321,6 +334,17 @@ def test_the_file_tools_refuse_the_store_of_their_run(tmp_path: Path, name: str)
     assert "linked" not in texts[-2]
     assert texts[-1] == "[no line matches]"
     store.close()
+
+
+def test_the_store_of_other_runs_is_left_alone_too(tmp_path: Path) -> None:
+    other = SQLiteCheckpointer(tmp_path / "other.sqlite3")
+    bot(other, ["Done."]).run("Go")
+    workspace = Workspace(tmp_path)
+    assert workspace.list_files(pattern="**") == "[nothing there matches]"
+    assert workspace.search("SQLite") == "[no line matches]"
+    with pytest.raises(PermissionError, match="belongs to the store of the runs"):
+        workspace.read("other.sqlite3")
+    other.close()
 
 
 def locks(file: Path) -> list[str]:

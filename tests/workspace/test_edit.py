@@ -42,7 +42,8 @@ def test_an_edit_whose_process_died_after_it_changed_the_file_is_not_applied_twi
     file = crashed(tmp_path, "after")
     assert file.read_text() == AFTER
     assert resumed(tmp_path) == [
-        "a.txt: replaced the text at line 1 (before the process died; it was not done a second time)"
+        "a.txt: replaced the text at line 1 "
+        "(in an earlier pass of this call; it was not done a second time)"
     ]
     assert file.read_text() == AFTER
 
