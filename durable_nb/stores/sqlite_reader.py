@@ -39,7 +39,7 @@ order by e.seq
 
 RUNS = """
 select r.id, r.session, r.agent, e.kind,
-  case when e.kind = 'end' then json_extract(e.body, '$.status') end,
+  case when e.kind = 'end' and json_valid(e.body) then json_extract(e.body, '$.status') end,
   r.prompt, e.number, e.number - r.base, r.created, e.at, r.tags, r.workdir, r.parent, e.writer
 from runs as r join entries as e
   on e.run = r.key and e.number = (select max(number) from entries where run = r.key)
@@ -70,6 +70,9 @@ class SQLiteReader:
         """`data_version` means something to one connection alone: its thread is part of the stamp."""
         (version,) = self._read("pragma data_version") or [()]
         return threading.get_ident(), version, frozenset(self._held())
+
+    def removals(self) -> int:
+        return sum(count for (count,) in self._file.read("select count from removals"))
 
     def entry_rows(self, after: int, execution_id: str | None) -> Iterator[tuple[Any, ...]]:
         statement, of = (_SINCE, ()) if execution_id is None else (_OF_ONE, (execution_id,))

@@ -24,20 +24,20 @@ def damage(folder: Path, statement: str, *values: object) -> None:
         db.commit()
 
 
-def test_a_healthy_store_is_said_to_be_well(child: Callable[..., Said]) -> None:
-    child("run", f"{SHOP}:greeter", "Say hello", "--id", "r1")
-    said = child("doctor")
+def test_a_healthy_store_is_said_to_be_well(shell: Shell) -> None:
+    shell("run", f"{SHOP}:greeter", "Say hello", "--id", "r1")
+    said = shell("doctor")
     assert (said.code, said.err) == (0, "")
     assert said.out.endswith(
         "all is well: every entry is what was written, nothing is locked, nothing is in doubt\n"
     )
-    health = child("doctor", "--json").json
+    health = shell("doctor", "--json").json
     assert (health["runs"], health["entries"], health["version"]) == (1, 2, 1)
     assert (health["faults"], health["driven"], health["in_doubt"]) == ([], [], [])
 
 
-def test_a_doctor_makes_nothing(child: Callable[..., Said], folder: Path) -> None:
-    said = child("doctor")
+def test_a_doctor_makes_nothing(shell: Shell, folder: Path) -> None:
+    said = shell("doctor")
     assert (said.code, said.out) == (1, "")
     assert said.err.startswith(f"StoreUnusable: the store {folder / DEFAULT} does not exist; ")
     assert list(folder.iterdir()) == []
@@ -56,35 +56,35 @@ def test_a_doctor_makes_nothing(child: Callable[..., Said], folder: Path) -> Non
     ],
 )
 def test_damage_is_named_by_run_and_entry(
-    child: Callable[..., Said], folder: Path, statement: str, entry: int
+    shell: Shell, folder: Path, statement: str, entry: int
 ) -> None:
-    child("run", f"{SHOP}:greeter", "Say hello", "--id", "r1")
+    shell("run", f"{SHOP}:greeter", "Say hello", "--id", "r1")
     damage(folder, statement)
-    child("run", f"{SHOP}:offline", "Say hello", "--id", "r2")
-    said = child("doctor")
+    shell("run", f"{SHOP}:offline", "Say hello", "--id", "r2")
+    said = shell("doctor")
     assert said.code == 1
     (fault,) = [line for line in said.out.splitlines() if line.startswith("fault")]
     assert f"entry {entry} of run 'r1' is not what was written" in fault
     assert "all is well" not in said.out
     assert said.err.startswith("StoreCorrupt: ")
     assert said.err.count("\n") == 1
-    as_json = child("doctor", "--json")
+    assert {run["execution_id"] for run in shell("runs", "--json").json} == {"r1", "r2"}
+    as_json = shell("doctor", "--json")
     assert as_json.code == 1
     assert len(as_json.json["faults"]) == 1
     assert as_json.json["runs"] == 2
 
 
-def test_rows_of_no_run_are_a_fault(child: Callable[..., Said], folder: Path) -> None:
-    child("run", f"{SHOP}:greeter", "Say hello", "--id", "r1")
+def test_rows_of_no_run_are_a_fault(shell: Shell, folder: Path) -> None:
+    shell("run", f"{SHOP}:greeter", "Say hello", "--id", "r1")
     damage(folder, "delete from runs where id = ?", "r1")
-    said = child("doctor")
+    said = shell("doctor")
     assert said.code == 1
     assert "SQLite: 2 rows belong to no run" in said.out
 
 
 def test_a_file_that_is_cut_short_is_a_fault(child: Callable[..., Said], folder: Path) -> None:
-    for number in range(3):
-        child("run", f"{SHOP}:greeter", "x" * 20_000, "--id", f"r{number}")
+    child("run", f"{SHOP}:greeter", "x" * 60_000, "--id", "r1")
     path = folder / DEFAULT
     os.truncate(path, path.stat().st_size - 3 * 4096)
     said = child("doctor")
@@ -95,13 +95,13 @@ def test_a_file_that_is_cut_short_is_a_fault(child: Callable[..., Said], folder:
 
 @pytest.mark.parametrize(("name", "why"), [("text", "is not a SQLite file"), ("other", "another")])
 def test_what_is_no_store_is_refused_and_left_alone(
-    child: Callable[..., Said], folder: Path, name: str, why: str
+    shell: Shell, folder: Path, name: str, why: str
 ) -> None:
     (folder / "text").write_text("my own notes, which are no database" * 100)
     with closing(sqlite3.connect(folder / "other")) as db:
         db.execute("create table notes (note text)")
     before = (folder / name).read_bytes()
-    said = child("doctor", "--store", name)
+    said = shell("doctor", "--store", name)
     assert (said.code, said.out) == (1, "")
     assert why in said.err
     assert (folder / name).read_bytes() == before
@@ -131,25 +131,25 @@ def test_a_call_in_doubt_stays_so_until_it_is_answered(
 ) -> None:
     agent = ("--agent", f"{SHOP}:postman")
     child("run", f"{SHOP}:postman", "Write", "--id", "r1")
-    assert _in_doubt(child) == ["tool post"]
-    child("resume", "r1", *agent)
-    assert _in_doubt(child) == ["tool post"]
-    child("answer", "r1", "--pause", 4, "--happened", '"yes"', *agent)
-    assert _in_doubt(child) == []
+    assert _in_doubt(shell) == ["tool post"]
+    shell("resume", "r1", *agent)
+    assert _in_doubt(shell) == ["tool post"]
+    shell("answer", "r1", "--pause", 4, "--happened", '"yes"', *agent)
+    assert _in_doubt(shell) == []
 
 
-def _in_doubt(child: Callable[..., Said]) -> list[str]:
-    return [each["call"] for each in child("doctor", "--json").json["in_doubt"]]
+def _in_doubt(shell: Shell) -> list[str]:
+    return [each["call"] for each in shell("doctor", "--json").json["in_doubt"]]
 
 
 def test_an_idempotent_call_without_a_result_is_in_doubt(
-    child: Callable[..., Said], folder: Path
+    child: Callable[..., Said], shell: Shell, folder: Path
 ) -> None:
     (folder / "lost.py").write_text(LOST)
     assert child("run", "lost:bot", "Pay", "--id", "r1").code == -9
-    assert _in_doubt(child) == ["tool pay", "@idempotent lost.charge"]
-    assert child("cancel", "r1").code == 0
-    assert _in_doubt(child) == []
+    assert _in_doubt(shell) == ["tool pay", "@idempotent lost.charge"]
+    assert shell("cancel", "r1").code == 0
+    assert _in_doubt(shell) == []
 
 
 LOST = """
