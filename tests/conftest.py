@@ -9,12 +9,16 @@ from pathlib import Path
 
 import pytest
 
+import durable_nb
 from durable_nb import Checkpointer, StoreUnusable
 from tests.support.ledger import Ledger
 from tests.support.providers import assert_all_valid
 from tests.support.stores import STORES
 
-os.environ["PYTHONSAFEPATH"] = "1"  # children import the package that is installed, as we do
+# Children import the package that this process does, the installed one, and the tests from here.
+_PLACES = Path(durable_nb.__file__).parents[1], Path(__file__).parents[1]
+os.environ["PYTHONPATH"] = os.pathsep.join(map(str, _PLACES))
+os.environ["PYTHONSAFEPATH"] = "1"
 
 
 @pytest.fixture

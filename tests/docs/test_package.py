@@ -7,17 +7,21 @@ import sys
 from pathlib import Path
 
 import durable_nb
+import tests
 from durable_nb import Agent, ScriptedModel, SQLiteCheckpointer, call, lab
 from tests.docs.outputs import NOTEBOOKS
 
 CHECKOUT = NOTEBOOKS.parent
-WHICH = "import durable_nb; print(durable_nb.__file__)"
+WHICH = "import durable_nb, tests; print(durable_nb.__file__, tests.__file__)"
 
 
-def test_children_started_in_the_checkout_import_the_package_that_this_process_did() -> None:
-    command = [sys.executable, "-c", WHICH]
-    child = subprocess.run(command, cwd=CHECKOUT, check=True, stdout=subprocess.PIPE, text=True)
-    assert child.stdout.strip() == durable_nb.__file__
+def test_children_import_the_package_that_this_process_did_and_the_tests_of_the_checkout(
+    tmp_path: Path,
+) -> None:
+    for folder in (CHECKOUT, tmp_path):
+        command = [sys.executable, "-c", WHICH]
+        child = subprocess.run(command, cwd=folder, check=True, stdout=subprocess.PIPE, text=True)
+        assert child.stdout.split() == [durable_nb.__file__, tests.__file__]
 
 
 def test_a_child_of_the_lab_imports_it_too(tmp_path: Path) -> None:

@@ -20,9 +20,8 @@ TOOL = "turn:0/tool:refund"
 RESUME = """
 import sys
 from pathlib import Path
-sys.path.append(sys.argv[1])
 from tests.lab import shop
-result = shop.bot(Path(sys.argv[2]), remembered=sys.argv[3] == "yes").resume("refund-1042")
+result = shop.bot(Path(sys.argv[1]), remembered=sys.argv[2] == "yes").resume("refund-1042")
 print(result.status, result.output)
 """
 
@@ -33,8 +32,7 @@ def killed(folder: Path, at: str, when: lab.When, *, remembered: bool = True) ->
 
 
 def resumed_elsewhere(folder: Path, *, remembered: bool = True) -> str:
-    root = str(Path(__file__).parents[2])
-    arguments = [root, str(folder), "yes" if remembered else "no"]
+    arguments = [str(folder), "yes" if remembered else "no"]
     command = [sys.executable, "-c", RESUME, *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
