@@ -221,6 +221,9 @@ class MemoryCheckpointer:
         with self._open():
             return self._seq, self._removals, frozenset(self._held)
 
+    def removals(self) -> int:
+        return self._removals
+
     def entry_rows(
         self, *, after: int = 0, execution_id: str | None = None
     ) -> Iterable[tuple[Any, ...]]:

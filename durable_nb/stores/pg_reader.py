@@ -69,6 +69,9 @@ class PostgresReader:
         changed = self.read("select max(seq), (select count from removals) from entries")
         return tuple(changed), frozenset(self.driven())
 
+    def removals(self) -> int:
+        return sum(count for (count,) in self.read("select count from removals"))
+
     def entry_rows(self, after: int, execution_id: str | None) -> Iterable[tuple[Any, ...]]:
         return self.read(_SINCE, [after, execution_id, execution_id])
 

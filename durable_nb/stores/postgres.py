@@ -298,6 +298,9 @@ class PostgresCheckpointer:
     def stamp(self) -> object:
         return self._reader.stamp()
 
+    def removals(self) -> int:
+        return self._reader.removals()
+
     def entry_rows(
         self, *, after: int = 0, execution_id: str | None = None
     ) -> Iterable[tuple[Any, ...]]:

@@ -206,6 +206,9 @@ class Readable(Protocol):
     def stamp(self) -> object:
         """Equal stamps mean that nothing has changed in between."""
 
+    def removals(self) -> int:
+        """How often runs were removed: rows that were read before may be gone, or be others now."""
+
     def entry_rows(
         self, *, after: int = 0, execution_id: str | None = None
     ) -> Iterable[tuple[Any, ...]]:

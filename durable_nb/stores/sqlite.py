@@ -274,6 +274,9 @@ class SQLiteCheckpointer:
     def stamp(self) -> object:
         return self._reader.stamp()
 
+    def removals(self) -> int:
+        return self._reader.removals()
+
     def entry_rows(
         self, *, after: int = 0, execution_id: str | None = None
     ) -> Iterable[tuple[Any, ...]]:

@@ -29,7 +29,6 @@ VIEWS = ("runs", "steps", "messages", "pending")
 PART = 100_000  # rows that DuckDB is handed at a time: it holds them twice meanwhile
 
 _OFFLINE = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
-_DELETED = "select 1 from _entries anti join _runs using (execution_id) limit 1"
 _CLOSED = "set enable_external_access = false; set lock_configuration = true"
 
 
@@ -45,28 +44,25 @@ class Mirror:
         self._taking = threading.Lock()
         self._runs_at: object = None
         self._entries_at: object = None
-        self._seq = 0
+        self._seq = self._removals = 0
 
     def take(self, store: Readable) -> None:
         """Take all that is new; everything again if a run that was taken has been deleted."""
         with self._taking:
-            changed = self._take_entries(store), self._take_runs(store)
-            if any(changed) and self._db.execute(_DELETED).fetchall():
-                self._db.execute("truncate _entries")
-                self._seq, self._entries_at = 0, None
-                self._take_entries(store)
+            self._take_entries(store)
+            self._take_runs(store)
 
     def take_runs(self, store: Readable) -> None:
         """Make the list of runs what it is now, and read no entry."""
         with self._taking:
             self._take_runs(store)
 
-    def _take_runs(self, store: Readable) -> bool:
-        """Replace the list if the store has changed; says whether it has. As it is taken after the
-        entries, a run is never older than its steps."""
+    def _take_runs(self, store: Readable) -> None:
+        """Replace the list if the store has changed. As it is taken after the entries, a run is
+        never older than its steps."""
         stamp = store.stamp()
         if stamp == self._runs_at:
-            return False
+            return
         rows = store.run_rows()
         self._db.begin()
         try:
@@ -77,19 +73,21 @@ class Mirror:
             self._db.rollback()
             raise
         self._runs_at = stamp
-        return True
 
-    def _take_entries(self, store: Readable) -> bool:
-        """Add the entries that are new if the store has changed; says whether it has."""
+    def _take_entries(self, store: Readable) -> None:
+        """Add the entries that are new if the store has changed; all of them if runs were removed,
+        whose place new ones may have."""
         stamp = store.stamp()
         if stamp == self._entries_at:
-            return False
+            return
+        if (removals := store.removals()) != self._removals:
+            self._db.execute("truncate _entries")
+            self._seq, self._removals = 0, removals
         rows = iter(store.entry_rows(after=self._seq))
         while part := list(islice(rows, PART)):
             _append(self._db, "_entries", shown(part))
             self._seq = part[-1][0]
         self._entries_at = stamp
-        return True
 
     @contextmanager
     def cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:

@@ -63,6 +63,9 @@ class Counting:
     def stamp(self) -> object:
         return self._store.stamp()
 
+    def removals(self) -> int:
+        return self._store.removals()
+
     def entry_rows(
         self, *, after: int = 0, execution_id: str | None = None
     ) -> Iterator[tuple[Any, ...]]:

@@ -210,3 +210,12 @@ def test_what_one_thread_has_seen_does_not_hide_news_from_another(store: Checkpo
             bot(store, "Hello.").run("Hello", execution_id=f"run-{n + 1}")
             assert len(other.submit(views.runs, store=store).result()) == n + 1
             assert len(views.runs(store=store)) == n + 1
+
+
+def test_a_run_made_anew_under_the_same_id_is_seen(store: Checkpointer) -> None:
+    bot(store, "first").run("one", execution_id="r1")
+    query = "select content from messages where role = 'assistant'"
+    assert list(views.sql(query, store=store).content) == ["first"]
+    store.delete_execution("r1")
+    bot(store, "second").run("two", execution_id="r1")
+    assert list(views.sql(query, store=store).content) == ["second"]
