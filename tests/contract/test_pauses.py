@@ -885,3 +885,18 @@ def test_edited_arguments_run_and_the_log_shows_both(store, effects) -> None:
     rows = store.load("r1").rows
     assert (rows[1].entry.arguments["amount"], rows[3].entry.edited) == (100, {"amount": 90})
     assert rows[3].entry.shown != rows[3].entry.ran
+
+
+def test_a_gate_whose_context_cannot_be_stored_is_no_way_through(store: Checkpointer, effects):
+    """Decision 2: the signal leaves the tool, whatever the tool suppresses."""
+
+    @work_tool
+    def work() -> str:
+        with contextlib.suppress(Exception):
+            interrupt("why", {"token": object()})
+        effects.add("went on")
+        return "went on"
+
+    result = bot(store, WORK, work).run("go", execution_id="r1")
+    assert "context['token']" in told(result)[0]
+    assert effects.lines == []
