@@ -9,6 +9,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from durable_nb import (
     call,
     interrupt,
 )
+from durable_nb.stores import migrate
 from durable_nb.stores.migrate import APPLICATION_ID, MIGRATIONS
 from durable_nb.stores.open import default_store, open_store, use_store
 from tests.contract.suite import CALLED, OPENING, a_run, paused, started, statuses
@@ -231,6 +233,38 @@ def test_a_damaged_page_is_an_error_of_ours(path: Path) -> None:
     path.write_bytes(data)
     with pytest.raises((StoreCorrupt, StoreUnusable), match=r"damaged|cannot be used"):
         SQLiteCheckpointer(path).runs()
+
+
+@pytest.mark.parametrize(
+    ("limit", "why"),
+    [("query_only = 1", "is read-only"), ("max_page_count = 1", "no room left on its disk")],
+)
+def test_a_file_that_takes_no_more_says_why_and_keeps_what_it_has(
+    path, limit: str, why: str
+) -> None:
+    store = SQLiteCheckpointer(path)
+    lease = started(store)
+    limited = store._file._connection()  # SQLite's own limits, set where the store would meet them
+    limited.execute(f"pragma {limit}").fetchall()
+    large = replace(CALLED, arguments={"text": "x" * 100_000})
+    with pytest.raises(StoreUnusable, match=why):
+        store.append(lease, large, at=11)
+    with pytest.raises(StoreUnusable, match=why):
+        store.create(replace(a_run("r2"), prompt="x" * 100_000), OPENING, at=1, writer=2)
+    assert statuses(SQLiteCheckpointer(path)) == {"r1": "running"}
+    limited.execute(f"pragma {limit.split()[0]} = {0 if 'only' in limit else 1_000_000}").fetchall()
+    assert store.append(lease, large, at=12).number == 2
+
+
+def test_a_migration_that_fails_leaves_the_file_as_it_was(path, monkeypatch) -> None:
+    monkeypatch.setattr(migrate, "_statements", lambda name: ["create table a (x)", "nonsense"])
+    with pytest.raises(StoreUnusable, match="syntax error"):
+        started(SQLiteCheckpointer(path))
+    monkeypatch.undo()
+    with sqlite3.connect(path) as db:
+        assert db.execute("select name from sqlite_schema").fetchall() == []
+    db.close()
+    started(SQLiteCheckpointer(path))
 
 
 def test_a_store_is_handed_to_another_process_by_its_path(path: Path) -> None:
