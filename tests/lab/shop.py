@@ -7,6 +7,7 @@ from pathlib import Path
 
 from durable_nb import (
     Agent,
+    Checkpointer,
     Message,
     Reply,
     ScriptedModel,
@@ -43,7 +44,7 @@ def store_in(folder: Path) -> SQLiteCheckpointer:
     return SQLiteCheckpointer(folder / "runs.sqlite3")
 
 
-def bot(folder: Path, *, remembered: bool = True) -> Agent:
+def bot(folder: Path, *, remembered: bool = True, store: Checkpointer | None = None) -> Agent:
     """Refunds order 1042 once. `remembered`: the charge is `@idempotent`."""
 
     def charge(order: str, amount: int) -> str:
@@ -59,4 +60,4 @@ def bot(folder: Path, *, remembered: bool = True) -> Agent:
 
     script = ScriptedModel([call("refund", order="1042", amount=20), "Refunded."])
     llm = NotingModel(script, folder / "asked")
-    return Agent("refund-bot", llm, [refund], checkpointer=store_in(folder))
+    return Agent("refund-bot", llm, [refund], checkpointer=store or store_in(folder))

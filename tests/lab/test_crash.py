@@ -8,6 +8,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ import pytest
 from durable_nb import AlreadyResumed, lab
 from durable_nb.core.nodes import listing
 from tests.lab import shop
+from tests.support.postgres import postgres
 
 TOOL = "turn:0/tool:refund"
 RESUME = """
@@ -73,6 +75,14 @@ def test_a_charge_that_is_not_wrapped_repeats_if_it_was_in_flight(
     killed(tmp_path, TOOL, when, remembered=False)
     resumed_elsewhere(tmp_path, remembered=False)
     assert spent(tmp_path) == (2, charges)
+
+
+def test_a_run_on_postgresql_is_killed_and_resumed_with_one_charge(tmp_path: Path) -> None:
+    with closing(postgres(tmp_path)) as store:
+        agent = shop.bot(tmp_path, store=store)
+        lab.crash(agent, "Refund", at=TOOL, when="during", execution_id="refund-1042")
+        assert agent.resume("refund-1042").output == "Refunded."
+        assert spent(tmp_path) == (2, 1)
 
 
 @pytest.mark.parametrize(
