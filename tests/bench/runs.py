@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
@@ -101,7 +102,7 @@ def flatness(turns: int) -> Iterator[str]:
         agent = ours(turns, MemoryCheckpointer(), model=Watched)
         agent.llm.times = times = []  # type: ignore[attr-defined]
         agent.run("go")
-        took = [after - before for before, after in zip(times, times[1:], strict=False)]
+        took = [after - before for before, after in pairwise(times)]
         ratios.append(median(took[-50:]) / median(took[10:60]))
     yield f"turn {turns} over turn 10: × {median(ratios):.2f}"
 
