@@ -1,7 +1,8 @@
 """The command `durable-nb`: it parses, calls one function, and returns an exit code.
 
 0: done. 1: one of our errors, as one line on stderr. 2: the command line is wrong, or a decision
-lacks its flag. 130: interrupted. Data goes to stdout, everything said about it to stderr.
+lacks its flag. 130: interrupted. 141: nobody reads stdout any more. Data goes to stdout,
+everything said about it to stderr.
 
 A subcommand is a function `add_NAME(commands)` that says what it takes and sets `run`: a function
 of the parsed arguments that prints, and returns a code or raises a `DurableError`.

@@ -6,7 +6,7 @@ Times are ISO 8601 in UTC. Text and values stand for themselves; what JSON canno
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -107,7 +107,7 @@ def preview_of(would: str, sentence: str, changed: Sequence[str], pending: Pendi
 def status_of(log: Log, state: State) -> str:
     """A run's status, `crashed` and `running` told apart."""
     if state.status == "open":
-        return run_status("", None, log.live)
+        return run_status("turn", None, log.live)
     return state.status
 
 
@@ -124,8 +124,6 @@ def _json(value: object) -> Json:
             return [_json(each) for each in value]
         case _ if hasattr(value, "__dataclass_fields__"):
             return record(value)
-        case Mapping():
-            return freeze(dict(value))
         case _:
             return freeze(value)
 

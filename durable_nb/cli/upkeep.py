@@ -95,7 +95,7 @@ def _doctor(chosen: argparse.Namespace) -> int:
     return 0
 
 
-_MEND = "runs without a fault can be read and resumed, the others need a copy from before"
+_MEND = "restore a copy from before; what can still be shown of its runs is as it was written"
 
 
 def _health_text(health: Health) -> str:

@@ -113,13 +113,10 @@ def _inside_of_any(store: Checkpointer) -> Inside:
 
 def _look_at(inside: Inside) -> _Round:
     seen = _Round()
-    try:
-        for execution_id, stored in inside.rows:
-            seen.entries += 1
-            seen.newest[execution_id] = stored
-            _check(seen, execution_id, stored)
-    except StoreCorrupt as error:
-        seen.faults.append(str(error))
+    for execution_id, stored in inside.rows:
+        seen.entries += 1
+        seen.newest[execution_id] = stored
+        _check(seen, execution_id, stored)
     return seen
 
 

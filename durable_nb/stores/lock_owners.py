@@ -48,8 +48,8 @@ def _descriptors(process: Path, side: Path) -> Iterator[str]:
 
 
 def _name(process: Path) -> str:
-    try:
-        words = (process / "cmdline").read_bytes().decode("utf-8", "replace").split("\0")
-    except OSError:
-        return f"process {process.name}"
-    return f"process {process.name} ({' '.join(words).strip()[:100]})"
+    words = b""
+    with suppress(OSError):  # gone by now
+        words = (process / "cmdline").read_bytes()
+    command = words.decode("utf-8", "replace").replace("\0", " ").strip()
+    return f"process {process.name} ({command[:100]})"

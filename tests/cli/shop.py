@@ -61,6 +61,11 @@ def odd(name: str) -> str:
     return "done"
 
 
+def hurry() -> str:
+    """Ask a person who has an hour."""
+    return str(interrupt("soon?", None, expires_in=3600).approved)
+
+
 class Offline:
     """A model whose provider does not answer until there is a file named `online`."""
 
@@ -83,6 +88,7 @@ toolless = _agent("refund-bot", _REFUND, "Refunded.")
 slow = _agent("slow", call("crawl", order="1042"), "Arrived.", tools=(crawl,))
 postman = _agent("postman", call("post", letter="dear all"), "Posted.", tools=(post,))
 strange = _agent("strange\x1b[2J", call("odd", name="x"), "Odd \ud800\0\x1b[31m.", tools=(odd,))
+hasty = _agent("hasty", call("hurry"), "Done.", tools=(hurry,))
 greeter = _agent("greeter", "hello\nworld", "again")
 offline = Agent("offline", Offline())
 elsewhere = Agent("elsewhere", ScriptedModel(["hi"]), checkpointer=SQLiteCheckpointer("mine.db"))

@@ -15,6 +15,8 @@ from durable_nb.stores.open import DEFAULT
 from tests.cli.conftest import SHOP, Said, Shell
 from tests.cli.test_driving import wait_for
 
+PAGE = 4096
+
 
 def damage(folder: Path, statement: str, *values: object) -> None:
     """Write behind the store's back, as a bad disk does. Nobody has the file open by then."""
@@ -83,13 +85,34 @@ def test_rows_of_no_run_are_a_fault(shell: Shell, folder: Path) -> None:
     assert "SQLite: 2 rows belong to no run" in said.out
 
 
-def test_a_file_that_is_cut_short_is_a_fault(child: Callable[..., Said], folder: Path) -> None:
+def test_garbage_in_any_page_of_the_file_is_found(
+    child: Callable[..., Said], shell: Shell, folder: Path
+) -> None:
     child("run", f"{SHOP}:greeter", "x" * 60_000, "--id", "r1")
     path = folder / DEFAULT
-    os.truncate(path, path.stat().st_size - 3 * 4096)
-    said = child("doctor")
+    whole = path.read_bytes()
+    reports = []
+    for start in range(PAGE, len(whole), PAGE):
+        path.write_bytes(whole[:start] + b"\xff" * PAGE + whole[start + PAGE :])
+        said = shell("doctor")
+        assert said.code == 1
+        assert said.err.startswith("StoreCorrupt: ")
+        assert "all is well" not in said.out
+        reports.append("fault     SQLite: " in said.out)
+    assert any(reports)
+    path.write_bytes(whole)
+    assert shell("doctor").code == 0
+
+
+def test_a_file_that_is_cut_short_is_found(
+    child: Callable[..., Said], shell: Shell, folder: Path
+) -> None:
+    child("run", f"{SHOP}:greeter", "x" * 60_000, "--id", "r1")
+    path = folder / DEFAULT
+    os.truncate(path, path.stat().st_size - 3 * PAGE)
+    said = shell("doctor")
     assert said.code == 1
-    assert said.err.splitlines()[-1].startswith("StoreCorrupt: ")
+    assert said.err.startswith("StoreCorrupt: ")
     assert "all is well" not in said.out
 
 
@@ -108,19 +131,19 @@ def test_what_is_no_store_is_refused_and_left_alone(
 
 
 def test_who_drives_a_run_is_named_with_its_process(
-    beginning: Callable[..., subprocess.Popen[str]], child: Callable[..., Said], folder: Path
+    beginning: Callable[..., subprocess.Popen[str]], shell: Shell, folder: Path
 ) -> None:
     owner = beginning("run", f"{SHOP}:slow", "Bring 1042", "--id", "r1")
     wait_for(folder / "effects")
-    (driven,) = child("doctor", "--json").json["driven"]
+    (driven,) = shell("doctor", "--json").json["driven"]
     assert (driven["execution_id"], driven["number"]) == ("r1", 2)
     assert driven["owner"].startswith(f"process {owner.pid} (")
-    said = child("doctor").out
+    said = shell("doctor").out
     assert f"driven    run r1, at entry 2, by process {owner.pid} (" in said
     assert said.endswith("all is well: every entry is what was written, nothing is in doubt\n")
     owner.kill()
     owner.wait()
-    said = child("doctor").out
+    said = shell("doctor").out
     assert "driven" not in said
     assert "in doubt  run r1, entry 2: tool crawl began " in said
     assert said.endswith("all is well: every entry is what was written, nothing is locked\n")

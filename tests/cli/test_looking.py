@@ -97,6 +97,15 @@ def test_pending_shows_each_pause_with_the_commands_that_decide(shell: Shell, pa
     assert (listed["number"], listed["asks"], listed["expires_at"]) == (3, "approval", None)
 
 
+def test_a_pause_that_expires_says_when(shell: Shell, folder: Path) -> None:
+    assert "expires  20" in shell("run", f"{SHOP}:hasty", "Ask", "--id", "r1").out
+    (listed,) = shell("pending", "--json").json
+    lasts = datetime.fromisoformat(listed["expires_at"]) - datetime.fromisoformat(
+        listed["created_at"]
+    )
+    assert timedelta(minutes=59) < lasts < timedelta(minutes=61)
+
+
 def test_show_tells_a_runs_story(shell: Shell, paused: str) -> None:
     waiting = shell("show", paused).out
     assert "status   paused" in waiting

@@ -12,7 +12,8 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from tests.cli.conftest import SHOP, Said
+from durable_nb.stores.open import open_store
+from tests.cli.conftest import SHOP, Said, Shell
 from tests.cli.test_driving import wait_for
 from tests.support.postgres import server
 
@@ -30,13 +31,14 @@ def dsn() -> Iterator[str]:
 
 
 @pytest.fixture
-def pg(child: Callable[..., Said], dsn: str) -> Callable[..., Said]:
-    """Runs the command over that database, in a process of its own."""
+def pg(shell: Shell, dsn: str) -> Iterator[Callable[..., Said]]:
+    """Runs the command over that database."""
 
     def run(*words: object) -> Said:
-        return child(*words, "--store", dsn)
+        return shell(*words, "--store", dsn)
 
-    return run
+    yield run
+    open_store(dsn).close()
 
 
 def test_a_refund_waits_is_approved_and_is_paid_once(pg: Callable[..., Said], folder: Path) -> None:
@@ -103,9 +105,9 @@ def test_a_database_is_not_copied_to_a_file(pg: Callable[..., Said], folder: Pat
     assert not (folder / "copy.db").exists()
 
 
-def test_a_server_that_is_not_there_is_one_line(child: Callable[..., Said]) -> None:
+def test_a_server_that_is_not_there_is_one_line(shell: Shell) -> None:
     for command in ("runs", "doctor"):
-        said = child(command, "--store", "postgresql://me:secret@127.0.0.1:1/nothing")
+        said = shell(command, "--store", "postgresql://me:secret@127.0.0.1:1/nothing")
         assert (said.code, said.out) == (1, "")
         assert said.err.startswith("StoreUnusable: the store 127.0.0.1/nothing cannot be used")
         assert said.err.count("\n") == 1

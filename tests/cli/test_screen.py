@@ -8,6 +8,7 @@ import pty
 import re
 import subprocess
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -137,6 +138,7 @@ def test_a_context_that_is_no_dict_is_one_value() -> None:
     assert text.frozen([]) == "[]"
     assert text.frozen({}) == "{}"
     assert text.frozen("a\nb") == '"a\\nb"'
+    assert text.frozen({"paid": {"sum": Decimal("1.5")}}) == "paid  {'sum': Decimal('1.5')}"
     assert text.frozen({"n": None, 2: (1,)}) == "n  None\n2  (1,)"
     assert (
         text.frozen({"deep": {"key": "v" * 80}}).splitlines()[1] == f'        "key": "{"v" * 80}"'
