@@ -6,6 +6,7 @@ Only reads, and makes nothing: a store that is not there is an error here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -66,8 +67,8 @@ class _Round:
 
 def examine(store: Checkpointer) -> Health:
     """Read the whole store. Raises `StoreUnusable` for what is no store, or is not there."""
-    inside = _inside(store)
-    seen = _look_at(inside)
+    with _inside(store) as inside:
+        seen = _look_at(inside)
     driven = _driven(seen, inside.owners)
     idle = seen.newest.keys() - seen.over - {each.execution_id for each in driven}
     return Health(
@@ -82,7 +83,7 @@ def examine(store: Checkpointer) -> Health:
     )
 
 
-def _inside(store: Checkpointer) -> Inside:
+def _inside(store: Checkpointer) -> AbstractContextManager[Inside]:
     if isinstance(store, SQLiteCheckpointer):
         return inside_sqlite(store.path)
     dsn, schema = getattr(store, "dsn", None), getattr(store, "schema", None)
@@ -90,7 +91,7 @@ def _inside(store: Checkpointer) -> Inside:
         from durable_nb.stores.pg_inside import inside_postgres  # psycopg is an extra
 
         return inside_postgres(dsn, schema)
-    return _inside_of_any(store)
+    return nullcontext(_inside_of_any(store))
 
 
 def _inside_of_any(store: Checkpointer) -> Inside:
@@ -113,10 +114,13 @@ def _inside_of_any(store: Checkpointer) -> Inside:
 
 def _look_at(inside: Inside) -> _Round:
     seen = _Round()
-    for execution_id, stored in inside.rows:
-        seen.entries += 1
-        seen.newest[execution_id] = stored
-        _check(seen, execution_id, stored)
+    try:
+        for execution_id, stored in inside.rows:
+            seen.entries += 1
+            seen.newest[execution_id] = stored
+            _check(seen, execution_id, stored)
+    except StoreCorrupt as error:  # nothing after this can be read
+        seen.faults.append(str(error))
     return seen
 
 

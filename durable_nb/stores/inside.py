@@ -21,7 +21,8 @@ class Begun(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Inside:
     """`faults` is what the database itself finds wrong. `rows` are all entries, a run's in the
-    order of their numbers. `owners` says who holds a claim, by the claim's `writer`."""
+    order of their numbers, read part by part. `owners` says who holds a claim, by the claim's
+    `writer`."""
 
     version: int
     faults: Sequence[str]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import psycopg
 from psycopg import sql
@@ -12,10 +13,12 @@ from durable_nb.stores import refusals
 from durable_nb.stores.inside import Begun, Inside
 from durable_nb.stores.pg_session import Connection, Session
 
-_ROWS = """
-select coalesce(r.id, '(no run)'), e.number, e.frame, e.kind, e.turn, e.tool, e.at,
+_PART = 20_000  # rows of one short transaction
+
+_ROWS = f"""
+select e.seq, coalesce(r.id, '(no run)'), e.number, e.frame, e.kind, e.turn, e.tool, e.at,
   e.writer, e.checksum, e.body
-from entries as e left join runs as r on r.key = e.run order by e.seq
+from entries as e left join runs as r on r.key = e.run where e.seq > %s order by e.seq limit {_PART}
 """
 
 _BEGUN = """
@@ -29,14 +32,15 @@ select d.writer, p.pid, p.host from drivers as d join processes as p on p.id = d
 """
 
 
-def inside_postgres(dsn: str, schema: str) -> Inside:
-    """Raises `StoreUnusable` for a server that cannot be reached or a schema that is not there."""
+@contextmanager
+def inside_postgres(dsn: str, schema: str) -> Iterator[Inside]:
+    """The store's inside, while there is a session. Raises `StoreUnusable` for a server that cannot be reached or a schema that is not there."""
     session = Session(dsn, schema)
     try:
         with psycopg.connect(dsn, autocommit=True) as db:
             db.execute("set default_transaction_read_only = on")
             db.execute(sql.SQL("set search_path to {}").format(sql.Identifier(schema)))
-            return _read(db, session, schema)
+            yield _read(db, session, schema)
     except psycopg.Error as error:
         raise session.ours(error) from error
 
@@ -51,7 +55,7 @@ def _read(db: Connection, session: Session, schema: str) -> Inside:
     return Inside(
         version=int(version),
         faults=(),
-        rows=list(_rows(db)),
+        rows=_rows(db),
         begun=[Begun(*row) for row in db.execute(_BEGUN)],
         owners={
             writer: f"process {pid} on {host}"
@@ -62,5 +66,8 @@ def _read(db: Connection, session: Session, schema: str) -> Inside:
 
 
 def _rows(db: Connection) -> Iterator[tuple[str, Stored]]:
-    for execution_id, *columns in db.execute(_ROWS):
-        yield execution_id, Stored(*columns)
+    after = 0
+    while part := db.execute(_ROWS, [after]).fetchall():
+        for seq, execution_id, *columns in part:
+            yield execution_id, Stored(*columns)
+            after = seq

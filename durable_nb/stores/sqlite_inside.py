@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from durable_nb.model.codec import Stored
-from durable_nb.model.errors import StoreCorrupt
 from durable_nb.stores import refusals
 from durable_nb.stores.inside import Begun, Inside
 from durable_nb.stores.lock_owners import owners_of
@@ -30,15 +29,15 @@ order by c.begun
 """
 
 
-def inside_sqlite(path: Path) -> Inside:
-    """Raises `StoreUnusable` for a file that is not there or no store."""
+@contextmanager
+def inside_sqlite(path: Path) -> Iterator[Inside]:
+    """The store's inside, while its file is open. Raises `StoreUnusable` for a file that is not there or no store."""
     with closing(reading(path)) as file:
         ((version,),) = file.read("pragma user_version")
-        faults = _faults(file)
-        return Inside(
+        yield Inside(
             version=version,
-            faults=faults,
-            rows=_readable(file, faults),
+            faults=_faults(file),
+            rows=_rows(file),
             begun=[Begun(*row) for row in file.read(_BEGUN)],
             owners=owners_of(path),
             wal_bytes=_size(path.with_name(path.name + "-wal")),
@@ -62,16 +61,6 @@ def _faults(file: SQLiteFile) -> list[str]:
     orphans = file.read("select count(*) from pragma_foreign_key_check")[0][0]
     found = [f"SQLite: {text}" for text in said if text != "ok"]
     return found + [f"SQLite: {orphans} rows belong to no run"] * bool(orphans)
-
-
-def _readable(file: SQLiteFile, faults: list[str]) -> list[tuple[str, Stored]]:
-    """The rows up to where the file cannot be read any more, which is one more fault."""
-    found: list[tuple[str, Stored]] = []
-    try:
-        found.extend(_rows(file))
-    except StoreCorrupt as error:
-        faults.append(str(error))
-    return found
 
 
 def _rows(file: SQLiteFile) -> Iterator[tuple[str, Stored]]:
