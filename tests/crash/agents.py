@@ -85,8 +85,11 @@ def forking(store: Checkpointer, folder: Path) -> Agent:
 
     def refund(order: str, amount: int) -> str:
         survivors = Ledger(folder / "survivors")
+        told, tell = os.pipe()
         if (pid := os.fork()) == 0:
+            os.write(tell, b"forked")  # it runs, so what a fork closes is closed
             signal.pause()
+        os.read(told, 6)
         survivors.add(pid)
         survivors.add(subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"]).pid)
         Ledger(folder / "effects").add("entered")

@@ -32,9 +32,12 @@ held = getattr(locks, kind)(Path(path))
 held.hold(7)
 child = None
 if how == "forks":
+    told, tell = os.pipe()
     child = os.fork()
     if child == 0:
+        os.write(tell, b"forked")  # it runs, so what a fork closes is closed
         signal.pause()
+    os.read(told, 6)
 if how == "spawns":
     child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"]).pid
 print(child or 0, flush=True)
