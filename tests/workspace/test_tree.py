@@ -119,6 +119,10 @@ def test_two_trees_share_a_hash_only_if_they_are_equal(one: Tree, other: Tree) -
     assert (hash_of(one) == hash_of(other)) == (one == other)
 
 
+def test_trees_that_differ_only_in_where_a_name_ends_have_two_hashes() -> None:
+    assert hash_of({"a": Link("b"), "c": Link("d")}) != hash_of({"a": Link("bclinkd")})
+
+
 TREE: Tree = {"a": File(b"a"), "folder": {"b": File(b"b", True), "empty": {}, "c": Link("../a")}}
 
 
