@@ -11,11 +11,11 @@ from durable_nb.core.nodes import moment
 from durable_nb.core.state import State
 from durable_nb.llm.protocol import Model
 from durable_nb.model.decisions import Resume
-from durable_nb.model.errors import InvalidInput
 from durable_nb.model.values import digest, dumps, freeze
 from durable_nb.runtime import engine
 from durable_nb.runtime.actor import Definition
 from durable_nb.runtime.begin import start, start_fork
+from durable_nb.runtime.checks import check_model, check_options, check_text
 from durable_nb.runtime.claim import claim
 from durable_nb.runtime.loop import Drive, drive
 from durable_nb.runtime.ports import SYSTEM, Ports
@@ -46,7 +46,9 @@ class Agent:
         checkpointer: Checkpointer | None = None,
         ports: Ports = SYSTEM,
     ) -> None:
-        _check(name, llm, max_turns)
+        check_text(name, "an agent's name")
+        check_model(llm)
+        check_options(system_prompt, max_turns, checkpointer)
         self.name = name
         self.llm = llm
         self.tools = tuple(as_tool(each) for each in tools)
@@ -233,18 +235,3 @@ class Agent:
     ) -> Drive:
         place = None if workdir is None else os.path.abspath(workdir)
         return start(self, prompt, execution_id=execution_id, workdir=place, tags=tags)
-
-
-def _check(name: object, llm: object, max_turns: object) -> None:
-    if not isinstance(name, str) or not name.strip():
-        raise InvalidInput(f"an agent's name is text with something in it, not {name!r}")
-    if isinstance(llm, str):
-        raise InvalidInput(
-            f"llm={llm!r}: models by name come with the extra durable_nb[models], which this "
-            "version does not have yet; pass an object with complete(messages, tools), such as "
-            "ScriptedModel([...])"
-        )
-    if not callable(getattr(llm, "complete", None)):
-        raise InvalidInput(f"llm={llm!r} has no method complete(messages, tools) -> Reply")
-    if not isinstance(max_turns, int) or isinstance(max_turns, bool) or max_turns < 1:
-        raise InvalidInput(f"max_turns is a whole number from 1 on, not {max_turns!r}")

@@ -12,7 +12,14 @@ from durable_nb.model.entries import Entry, Log, Row, Run, Turn
 from durable_nb.model.errors import ExecutionExists
 from durable_nb.model.messages import Message
 from durable_nb.runtime.actor import Actor
-from durable_nb.runtime.checks import check_edit, check_id, check_name, check_prompt, check_tools
+from durable_nb.runtime.checks import (
+    check_edit,
+    check_id,
+    check_name,
+    check_prompt,
+    check_tags,
+    check_tools,
+)
 from durable_nb.runtime.loop import Drive
 from durable_nb.stores import refusals
 
@@ -29,6 +36,7 @@ def start(
 ) -> Drive:
     """Write a new run's first entry. Raises `InvalidInput` and `ExecutionExists`."""
     check_prompt(prompt)
+    check_tags(tags)
     said = [Message("user", prompt)]
     if agent.system_prompt:
         said.insert(0, Message("system", agent.system_prompt))

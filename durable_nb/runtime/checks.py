@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from durable_nb.core.decide import arguments_of
 from durable_nb.core.reopen import needed_tools
@@ -14,6 +14,51 @@ from durable_nb.runtime.actor import Actor
 
 MAX_PROMPT = 10_000_000  # bytes
 MAX_ID = 512  # bytes
+
+
+def check_text(value: object, what: str) -> None:
+    """Raise `InvalidInput` for what is not text that every store can hold."""
+    if not isinstance(value, str) or not value or value.isspace():
+        raise InvalidInput(f"{what} is text with something in it, not {value!r}")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput(f"{what} {value!r} is not valid text") from error
+    if "\0" in value:
+        raise InvalidInput(f"{what} has no NUL in it, since no store can hold one: {value!r}")
+
+
+def check_model(llm: object) -> None:
+    """Raise `InvalidInput` for what is not a model."""
+    if isinstance(llm, str):
+        raise InvalidInput(
+            f"llm={llm!r}: models by name come with the extra durable_nb[models], which this "
+            "version does not have yet; pass an object with complete(messages, tools), such as "
+            "ScriptedModel([...])"
+        )
+    if not callable(getattr(llm, "complete", None)):
+        raise InvalidInput(f"llm={llm!r} has no method complete(messages, tools) -> Reply")
+
+
+def check_options(system_prompt: object, max_turns: object, checkpointer: object) -> None:
+    """Raise `InvalidInput` for what an agent cannot be made with."""
+    if system_prompt is not None and not isinstance(system_prompt, str):
+        raise InvalidInput(f"a system prompt is text, not {system_prompt!r}")
+    if not isinstance(max_turns, int) or isinstance(max_turns, bool) or max_turns < 1:
+        raise InvalidInput(f"max_turns is a whole number from 1 on, not {max_turns!r}")
+    if checkpointer is not None and not callable(getattr(checkpointer, "claim", None)):
+        raise InvalidInput(
+            f"checkpointer={checkpointer!r} is not a store; pass SQLiteCheckpointer(path), "
+            "PostgresCheckpointer(address) or MemoryCheckpointer()"
+        )
+
+
+def check_tags(tags: object) -> None:
+    """Raise `InvalidInput` for what is not a collection of texts."""
+    if isinstance(tags, str) or not isinstance(tags, Collection):
+        raise InvalidInput(f"tags are several texts, as in tags=('demo',), not {tags!r}")
+    for tag in tags:
+        check_text(tag, "a tag")
 
 
 def check_prompt(prompt: object) -> None:
@@ -30,16 +75,10 @@ def check_prompt(prompt: object) -> None:
 
 def check_id(execution_id: object) -> None:
     """Raise `InvalidInput` for what cannot be a new run's id."""
-    if not isinstance(execution_id, str) or not execution_id:
-        raise InvalidInput(f"an execution_id is text with something in it, not {execution_id!r}")
-    try:
-        size = len(execution_id.encode())
-    except UnicodeEncodeError as error:
-        raise InvalidInput(f"the execution_id {execution_id!r} is not valid text") from error
-    if size > MAX_ID or "\0" in execution_id:
-        raise InvalidInput(
-            f"an execution_id has at most {MAX_ID} bytes and no NUL; this one has {size}"
-        )
+    check_text(execution_id, "an execution_id")
+    size = len(str(execution_id).encode())
+    if size > MAX_ID:
+        raise InvalidInput(f"an execution_id has at most {MAX_ID} bytes; this one has {size}")
 
 
 def check_name(agent: Actor, log: Log) -> None:

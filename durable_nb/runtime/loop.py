@@ -87,8 +87,7 @@ def _cancelled(run: Drive) -> RunResult:
 
 
 def _fail(run: Drive, error: Exception) -> None:
-    text = f"{type(error).__name__}: {error}"
-    end = End(run.state.turn + 1, "failed", error=text)
+    end = End(run.state.turn + 1, "failed", error=_words(error))
     try:
         run.store.append(run.lease, end, at=run.ports.clock())
     except StoreError as refused:
@@ -184,7 +183,15 @@ def _left(inner: Scope, tool: str, error: BaseException) -> Event:
         raise error
     if inner.signal is not None:
         raise _swallowed(tool) from error
-    return Returned(f"Error: {type(error).__name__}: {error}")
+    return Returned(f"Error: {_words(error)}")
+
+
+def _words(error: Exception) -> str:
+    """An error as text; one whose own words fail is named."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception as failed:  # noqa: BLE001  # a tool's error class may do anything
+        return f"{type(error).__name__} (its text cannot be had: {type(failed).__name__})"
 
 
 def _carries(error: BaseException, signal: PauseSignal) -> bool:

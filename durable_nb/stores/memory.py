@@ -264,7 +264,7 @@ class MemoryCheckpointer:
         return self._lock
 
     def _find(self, execution_id: str) -> _Kept:
-        if execution_id not in self._runs:
+        if not isinstance(execution_id, str) or execution_id not in self._runs:
             raise refusals.unknown(execution_id)
         return self._runs[execution_id]
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from functools import partial
 from importlib.resources import files
 
 from durable_nb.stores import refusals
@@ -34,6 +35,7 @@ def migrate(db: sqlite3.Connection, path: object) -> None:
 def for_writing(db: sqlite3.Connection, path: object, synchronous: str) -> None:
     """Make a connection to a file one that can write a log: ours, in WAL mode, up to date."""
     check(db, path)
+    db.text_factory = partial(str, encoding="utf-8", errors="replace")  # damage: the checksum tells
     db.execute("pragma journal_mode = wal").fetchall()
     db.execute(f"pragma synchronous = {synchronous}")
     migrate(db, path)

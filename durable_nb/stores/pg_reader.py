@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 RUNS = """
 select r.id, r.session, r.agent, e.kind,
-  case when e.kind = 'end' then e.body::json ->> 'status' end,
+  substring(e.body from '^{"v":[0-9]+,"status":"([a-z]+)"'),
   r.prompt, e.number, e.number - r.base, r.created, e.at, r.tags, r.workdir, r.parent, e.writer
 from runs as r
 cross join lateral (select * from entries where run = r.key order by number desc limit 1) as e
@@ -113,19 +113,25 @@ class PostgresReader:
     def _open_pool(self) -> ConnectionPool[Connection]:
         self._session.refuse_if_closed()
         if self._pool is None or self._pid != os.getpid():
-            _inherited.append(self._pool)
-            self._session.try_out()  # a pool would wait long for a server that is not there
-            self._pid = os.getpid()
-            self._pool = ConnectionPool(
-                self._dsn,
-                min_size=0,
-                max_size=4,
-                kwargs={"autocommit": True},
-                configure=lambda db: prepare(db, self._schema),
-                check=ConnectionPool.check_connection,
-                open=True,
-            )
+            self._session.do(self._make_pool)  # connects first: a pool would wait long in vain
+        assert self._pool is not None
         return self._pool
+
+    def _make_pool(self, _connected: Connection) -> None:
+        """Make the pool, once however many threads ask: the session does one thing at a time."""
+        if self._pool is not None and self._pid == os.getpid():
+            return
+        _inherited.append(self._pool)
+        self._pid = os.getpid()
+        self._pool = ConnectionPool(
+            self._dsn,
+            min_size=0,
+            max_size=4,
+            kwargs={"autocommit": True},
+            configure=lambda db: prepare(db, self._schema),
+            check=ConnectionPool.check_connection,
+            open=True,
+        )
 
 
 _inherited: list[object] = []  # a parent's pools: a forked child must not even close them

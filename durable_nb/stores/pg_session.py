@@ -83,10 +83,6 @@ class Session:
         if self._closed:
             raise refusals.closed(f"the PostgreSQL store {self.place}")
 
-    def try_out(self) -> None:
-        """Connect if there is no connection yet. Raises `StoreUnusable` if that cannot be."""
-        self.do(lambda db: None)
-
     # --- statements --------------------------------------------------------------------------
 
     def do(self, action: Callable[[Connection], T]) -> T:

@@ -331,7 +331,7 @@ class PostgresCheckpointer:
             found = self._reader.read(_FIND, [execution_id])
         except (UnicodeEncodeError, psycopg.DataError):  # text that no store can hold
             found = []
-        return refusals.known(execution_id, found)
+        return refusals.known(execution_id, found if isinstance(execution_id, str) else [])
 
     def _guarded(self, lease: Lease, statement: str, values: Values) -> None:
         if not self._session.change(statement, values):

@@ -293,7 +293,7 @@ class SQLiteCheckpointer:
             found = self._file.read(_FIND, [execution_id])
         except UnicodeEncodeError:  # text that no store can hold is no run's id
             found = []
-        return refusals.known(execution_id, found)
+        return refusals.known(execution_id, found if isinstance(execution_id, str) else [])
 
     def _rows(self, key: int, upto: int = MAX_NUMBER) -> Sequence[Stored]:
         return [Stored(*columns) for columns in self._file.read(_LOAD_ROWS, [key, upto])]

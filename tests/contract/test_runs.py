@@ -290,6 +290,9 @@ BAD_INPUT = [
     ({"execution_id": "x" * 513}, "512 bytes"),
     ({"execution_id": "é" * 257}, "512 bytes"),
     ({"execution_id": "a\0b"}, "no NUL"),
+    ({"tags": "demo"}, "tags"),
+    ({"tags": [5]}, "a tag"),
+    ({"tags": ["a\0"]}, "no NUL"),
     ({"execution_id": "\ud800"}, "not valid text"),
 ]
 
@@ -349,6 +352,10 @@ def test_a_resume_of_an_unknown_run_says_so_and_asks_no_model(store, execution_i
         ({"max_turns": -1}, "max_turns"),
         ({"max_turns": 1.5}, "max_turns"),
         ({"max_turns": True}, "max_turns"),
+        ({"name": "a\0b"}, "no NUL"),
+        ({"name": "a\ud800"}, "not valid text"),
+        ({"system_prompt": 5}, "system prompt"),
+        ({"checkpointer": "runs.sqlite3"}, "SQLiteCheckpointer"),
     ],
 )
 def test_an_agent_that_cannot_work_is_refused_when_it_is_made(options, why: str) -> None:

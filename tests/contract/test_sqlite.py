@@ -9,6 +9,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -341,3 +342,16 @@ def test_a_run_of_another_directory_is_what_it_says(path: Path) -> None:
     store = SQLiteCheckpointer(path)
     store.create(a_run(workdir="/data"), OPENING, at=1, writer=1)
     assert store.runs()[0].workdir == "/data"
+
+
+def test_text_that_is_not_text_is_damage_of_that_row_alone(path: Path) -> None:
+    store = SQLiteCheckpointer(path)
+    paused(store, "r1", 1)
+    paused(store, "r2", 2)
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("update entries set body = cast(x'7bff7d' as text) where run = 1 and number = 2")
+    with pytest.raises(StoreCorrupt, match="entry 2 of run 'r1'"):
+        store.load("r1")
+    assert len(store.load("r2").rows) == 3
+    assert statuses(store) == {"r1": "paused", "r2": "paused"}
+    store.close()

@@ -17,7 +17,18 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from durable_nb import Call, InvalidTool, MemoryCheckpointer, Message, Reply, Tool, call, tool
+from durable_nb import (
+    Call,
+    Checkpointer,
+    InvalidTool,
+    MemoryCheckpointer,
+    Message,
+    Reply,
+    Tool,
+    UnknownExecution,
+    call,
+    tool,
+)
 from tests.support.agents import bot, nodes, told
 
 
@@ -436,3 +447,22 @@ def test_a_tool_goes_to_another_process() -> None:
     )
     assert again.schema == made.schema
     assert again("x") == "x"
+
+
+def test_an_error_whose_words_fail_is_a_result_like_any_other(store: Checkpointer) -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no words")
+
+    def work() -> str:
+        raise Mute
+
+    result = bot(store, [call("work"), "done"], work).run("go")
+    assert told(result) == ["Error: Mute (its text cannot be had: RuntimeError)"]
+
+
+def test_what_is_not_text_is_no_runs_id(store: Checkpointer) -> None:
+    bot(store, ["done"]).run("go", execution_id="5")
+    for odd in (5, None, ["5"], b"5"):
+        with pytest.raises(UnknownExecution):
+            store.load(odd)  # type: ignore[arg-type]

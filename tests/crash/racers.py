@@ -13,15 +13,14 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from durable_nb import AlreadyResumed, Checkpointer, Resume
+from durable_nb import Agent, AlreadyResumed, Resume
 from tests.crash.agents import make
 from tests.support.stores import STORES
 
 
-def answer(store: Checkpointer, folder: Path, number: int) -> str:
+def answer(agent: Agent, number: int) -> str:
     """The status of the run, or the name of whatever was raised."""
     try:
-        agent = make("gated", store, folder)
         return agent.resume(f"r{number}", resume_value=Resume(True)).status
     except AlreadyResumed:
         return "AlreadyResumed"
@@ -31,13 +30,14 @@ def answer(store: Checkpointer, folder: Path, number: int) -> str:
 
 def main(folder: Path, kind: str, rounds: int, threads: int) -> None:
     store = STORES[kind](folder)
+    agent = make("gated", store, folder)
     outcomes: list[str] = []
     with ThreadPoolExecutor(threads) as pool:
         print("ready", flush=True)
         for number in range(rounds):
             while not (folder / f"go{number}").exists():
                 time.sleep(0.001)
-            answers = [pool.submit(answer, store, folder, number) for _ in range(threads)]
+            answers = [pool.submit(answer, agent, number) for _ in range(threads)]
             outcomes += [each.result() for each in answers]
             (folder / f"done{number}-{os.getpid()}").touch()
     store.close()

@@ -29,7 +29,7 @@ WRITES = ("create", "call", "begin", "keep", "turn", "end")
 @pytest.mark.parametrize("when", WHENS)
 @pytest.mark.parametrize("at", range(1, 7))
 def test_a_run_killed_at_any_write_is_finished_by_another_process(
-    start, store, effects, tmp_path, at: int, when: str
+    start, store, seen_dead, effects, tmp_path, at: int, when: str
 ) -> None:
     assert start("small", at=at, when=when).outcome() == f"signal {signal.SIGKILL}"
     write, agent = WRITES[at - 1], make("small", store, tmp_path)
@@ -39,12 +39,12 @@ def test_a_run_killed_at_any_write_is_finished_by_another_process(
         assert (agent.llm.asked, effects.lines) == (0, [])
         return
     if (write, when) == ("end", "after"):
-        assert [run.status for run in store.runs()] == ["completed"]
+        assert seen_dead() == ["completed"]
         with pytest.raises(AlreadyResumed):
             agent.resume("r1")
         assert (agent.llm.asked, effects.lines) == (0, [CHARGE])
         return
-    assert [run.status for run in store.runs()] == ["crashed"]
+    assert seen_dead() == ["crashed"]
     result = agent.resume("r1")
     assert (result.status, told(result)) == ("completed", ["refunded 5000"])
     assert effects.lines == [CHARGE] * (2 if (write, when) == ("keep", "before") else 1)
@@ -87,13 +87,15 @@ def test_a_resumer_killed_at_any_write_costs_nothing(
     assert [answer.by for answer in answers] == ["bob" if (at, when) == (1, "before") else "ann"]
 
 
-def test_a_run_killed_as_it_pauses_is_paused_or_asks_again(start, store, tmp_path) -> None:
+def test_a_run_killed_as_it_pauses_is_paused_or_asks_again(
+    start, store, seen_dead, tmp_path
+) -> None:
     assert start("gated", at=3, when="before").outcome().startswith("signal")
-    assert [run.status for run in store.runs()] == ["crashed"]
+    assert seen_dead() == ["crashed"]
     agent = make("gated", store, tmp_path)
     assert agent.resume("r1").status == "paused"
     assert start("gated", at=3, when="after", id="r2").outcome().startswith("signal")
-    assert {run.execution_id: run.status for run in store.runs()}["r2"] == "paused"
+    assert seen_dead() == ["paused", "paused"]
     rows = "\n".join(listing([row]) for row in store.list("r2"))
     assert rows.count("interrupted") == 1
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash.agents import make
+from tests.crash.conftest import OUTLIVING
 from tests.support.children import ROOT
 from tests.support.ledger import Ledger
 from tests.support.stores import STORES
@@ -20,11 +21,12 @@ PROCESSES, THREADS, ROUNDS = 5, 4, 200
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("kind", ["sqlite-full", "postgres"])
+@pytest.mark.parametrize("kind", OUTLIVING)
 def test_of_twenty_that_answer_one_pause_one_wins(kind: str, tmp_path: Path, effects: Ledger):
     store = STORES[kind](tmp_path)
+    agent = make("gated", store, tmp_path)
     for number in range(ROUNDS):
-        make("gated", store, tmp_path).run("Refund order 1042", execution_id=f"r{number}")
+        agent.run("Refund order 1042", execution_id=f"r{number}")
     racers = [_racer(tmp_path, kind) for _ in range(PROCESSES)]
     for racer in racers:
         assert racer.stdout is not None

@@ -1,45 +1,57 @@
-"""Child processes: started with a task, killed, stopped, and asked how they ended."""
+"""Child processes: started with a task, killed, stopped, and asked how they ended.
+
+They are forked from a server that has imported what they need, and share nothing with the tests.
+"""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
+import os
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
 TIMEOUT = 60
 
+_forks = get_context("forkserver")
+_forks.set_forkserver_preload(["pytest", "pydantic", "psycopg_pool", "tests.crash.child"])
+
 
 class Child:
-    """A Python process that does one task of `tests.crash.child`."""
+    """A process that does one task of `tests.crash.child` on the store `kind` of a folder."""
 
-    def __init__(self, folder: Path, agent: str, do: str = "run", **task: Any) -> None:
-        given = {"folder": str(folder), "agent": agent, "do": do, "id": "r1", **task}
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.crash.child", json.dumps(given)],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+    def __init__(self, folder: Path, kind: str, agent: str, do: str = "run", **task: Any) -> None:
+        from tests.crash.child import work
+
+        given = {"folder": folder, "kind": kind, "agent": agent, "do": do, "id": "r1", **task}
+        self._told, tell = _forks.Pipe(duplex=False)
+        self.process = _forks.Process(target=work, args=(given, tell), daemon=True)
+        self.process.start()
+        tell.close()
 
     def until_ready(self) -> None:
         """Wait until it has said so."""
-        assert self.process.stdout is not None
-        assert self.process.stdout.readline() == "ready\n"
+        assert self._hear() == "ready"
 
     def outcome(self) -> str:
         """The status of its run, the name of its error, or the signal that ended it."""
-        out, _ = self.process.communicate(timeout=TIMEOUT)
-        if self.process.returncode < 0:
-            return f"signal {-self.process.returncode}"
-        return out.splitlines()[-1]
+        try:
+            said = self._hear()
+        except EOFError:  # it died without a word
+            said = ""
+        self.process.join(TIMEOUT)
+        code = self.process.exitcode
+        assert code is not None, "it does not end"
+        return f"signal {-code}" if code < 0 else said
 
     def signal(self, number: int) -> None:
-        self.process.send_signal(number)
+        os.kill(self.process.pid, number)
 
     def kill(self) -> None:
         """SIGKILL, and wait until it is gone."""
         self.process.kill()
-        self.process.communicate(timeout=TIMEOUT)
+        self.process.join(TIMEOUT)
+
+    def _hear(self) -> str:
+        assert self._told.poll(TIMEOUT), "it says nothing"
+        return str(self._told.recv())

@@ -81,7 +81,7 @@ select
   end as step_type,
   case e.kind
     when 'pause' then 'interrupted'
-    when 'end' then json_extract(e.body, '$.status')
+    when 'end' then iif(json_valid(e.body), json_extract(e.body, '$.status'), 'damaged')
     else 'completed'
   end as status,
   'agent:' || r.agent || coalesce('/tool:' || e.tool, '') as agent_path,
@@ -95,8 +95,8 @@ create view pending_interrupts as
 select
   r.id as execution_id,
   p.number,
-  json_extract(p.body, '$.reason') as reason,
-  json_extract(p.body, '$.context') as context,
+  iif(json_valid(p.body), json_extract(p.body, '$.reason'), 'damaged') as reason,
+  iif(json_valid(p.body), json_extract(p.body, '$.context'), null) as context,
   'turn:' || p.turn || '/tool:' || p.tool as node_id,
   'agent:' || r.agent || '/tool:' || p.tool as agent_path,
   p.at
