@@ -194,9 +194,7 @@ def test_a_run_waits_for_another_process_that_holds_the_write_lock(file, effects
         timer.join()
 
 
-def test_a_write_lock_held_too_long_is_an_error_that_changes_nothing(
-    file, monkeypatch
-) -> None:
+def test_a_write_lock_held_too_long_is_an_error_that_changes_nothing(file, monkeypatch) -> None:
     bot(file, ["hi"]).run("go", execution_id="r0")
     monkeypatch.setattr(sqlite_file, "BUSY_SECONDS", 0.2)
     locker = Locker(file.path)
