@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 RUNS = """
 select r.id, r.session, r.agent, e.kind,
-  substring(e.body from '^{"v":[0-9]+,"status":"([a-z]+)"'),
+  substring(e.body from '^{{"v":[0-9]+,"status":"([a-z]+)"'),
   r.prompt, e.number, e.number - r.base, r.created, e.at, r.tags, r.workdir, r.parent, e.writer
 from runs as r
 cross join lateral (select * from entries where run = r.key order by number desc limit 1) as e

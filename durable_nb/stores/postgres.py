@@ -327,11 +327,13 @@ class PostgresCheckpointer:
         return str(self._reader.read(query, [fingerprint])[0][0])
 
     def _find(self, execution_id: str) -> tuple[Any, ...]:
+        if not isinstance(execution_id, str):
+            raise refusals.unknown(execution_id)
         try:
             found = self._reader.read(_FIND, [execution_id])
         except (UnicodeEncodeError, psycopg.DataError):  # text that no store can hold
             found = []
-        return refusals.known(execution_id, found if isinstance(execution_id, str) else [])
+        return refusals.known(execution_id, found)
 
     def _guarded(self, lease: Lease, statement: str, values: Values) -> None:
         if not self._session.change(statement, values):

@@ -289,11 +289,13 @@ class SQLiteCheckpointer:
         return self._reader.run_rows()
 
     def _find(self, execution_id: str) -> tuple[Any, ...]:
+        if not isinstance(execution_id, str):
+            raise refusals.unknown(execution_id)
         try:
             found = self._file.read(_FIND, [execution_id])
         except UnicodeEncodeError:  # text that no store can hold is no run's id
             found = []
-        return refusals.known(execution_id, found if isinstance(execution_id, str) else [])
+        return refusals.known(execution_id, found)
 
     def _rows(self, key: int, upto: int = MAX_NUMBER) -> Sequence[Stored]:
         return [Stored(*columns) for columns in self._file.read(_LOAD_ROWS, [key, upto])]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import stat
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -71,7 +72,7 @@ class SQLiteFile:
 
     def read(self, statement: str, values: Values = ()) -> list[tuple[Any, ...]]:
         """All rows of a query. A store that does not exist yet has none."""
-        if self._seen is None and not self._closed and not self.path.exists():
+        if self._seen is None and not self._closed and self._stat() is None:
             return []
         db = self._connection()
         return self._patiently(lambda: db.execute(statement, values).fetchall())
@@ -111,19 +112,30 @@ class SQLiteFile:
     def refuse_a_changed_file(self) -> None:
         """Raise `StoreUnusable` if there was a file and it is gone, or another one is in its place."""
         if self._seen is not None:
-            try:
-                same = os.path.samestat(self._seen, os.stat(self.path))
-            except FileNotFoundError:
-                same = False
-            if not same:
+            now = self._stat()
+            if now is None or not os.path.samestat(self._seen, now):
                 raise refusals.unusable(
                     self.path,
                     "was deleted or replaced while in use",
                     "what it held is gone; put the file back, or restart and begin a new one",
                 )
 
+    def _stat(self) -> os.stat_result | None:
+        """What the path leads to; None where there is nothing."""
+        try:
+            return os.stat(self.path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise refusals.unusable(
+                self.path,
+                f"cannot be reached ({error.strerror})",
+                "check the permissions of the directories it is in",
+            ) from error
+
     def _connect(self) -> sqlite3.Connection:
-        if self.path.is_dir():
+        found = self._stat()
+        if found is not None and stat.S_ISDIR(found.st_mode):
             raise refusals.unusable(self.path, "is a directory", "name a file in it")
         mode = "rw" if self._mode == "rwc" and self._seen else self._mode
         if mode == "rwc":

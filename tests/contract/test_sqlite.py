@@ -355,3 +355,29 @@ def test_text_that_is_not_text_is_damage_of_that_row_alone(path: Path) -> None:
     assert len(store.load("r2").rows) == 3
     assert statuses(store) == {"r1": "paused", "r2": "paused"}
     store.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a second user in a child")
+def test_a_store_behind_a_closed_directory_says_so(tmp_path: Path) -> None:
+    """As another user, since root may go everywhere."""
+    if os.getuid() != 0:
+        pytest.skip("only root can become another user")
+    inner = tmp_path / "in"
+    inner.mkdir(mode=0o700)
+    store = SQLiteCheckpointer(inner / "runs.sqlite3")
+    paused(store)
+    store.close()
+    readable, writable = os.pipe()
+    if (child := os.fork()) == 0:
+        os.setuid(65534)
+        try:
+            SQLiteCheckpointer(inner / "runs.sqlite3").runs()
+            said = "nothing"
+        except StoreUnusable as error:
+            said = str(error)
+        os.write(writable, said.encode())
+        os._exit(0)
+    os.close(writable)
+    os.waitpid(child, 0)
+    with open(readable) as answer:
+        assert "cannot be reached (Permission denied)" in answer.read()
