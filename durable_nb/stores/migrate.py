@@ -6,11 +6,14 @@
 from __future__ import annotations
 
 import sqlite3
+import warnings
 from collections.abc import Iterator
 from functools import partial
 from importlib.resources import files
+from pathlib import Path
 
 from durable_nb.stores import refusals
+from durable_nb.stores.mounts import network_file_system
 
 APPLICATION_ID = 0x64_6E_62_31  # "dnb1"
 MIGRATIONS = ("sqlite_0001_runs.sql",)
@@ -32,13 +35,28 @@ def migrate(db: sqlite3.Connection, path: object) -> None:
             raise
 
 
-def for_writing(db: sqlite3.Connection, path: object, synchronous: str) -> None:
-    """Make a connection to a file one that can write a log: ours, in WAL mode, up to date."""
+def for_writing(db: sqlite3.Connection, path: Path, synchronous: str) -> None:
+    """Make a connection to a file one that can write a log: ours, up to date, and in WAL mode
+    unless the file is on a network."""
     check(db, path)
     db.text_factory = partial(str, encoding="utf-8", errors="replace")  # damage: the checksum tells
-    db.execute("pragma journal_mode = wal").fetchall()
+    db.execute(f"pragma journal_mode = {_journal_mode(path)}").fetchall()
     db.execute(f"pragma synchronous = {synchronous}")
     migrate(db, path)
+
+
+def _journal_mode(path: Path) -> str:
+    kind = network_file_system(path)
+    if kind is None:
+        return "wal"
+    warnings.warn(
+        f"the store {path} is on a network file system ({kind}): it works without SQLite's "
+        "write-ahead log, slower, and only as well as the locks there do. Put it on a local disk, "
+        "or use PostgreSQL",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return "delete"
 
 
 def check(db: sqlite3.Connection, path: object) -> int:

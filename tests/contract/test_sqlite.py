@@ -381,3 +381,16 @@ def test_a_store_behind_a_closed_directory_says_so(tmp_path: Path) -> None:
     os.waitpid(child, 0)
     with open(readable) as answer:
         assert "cannot be reached (Permission denied)" in answer.read()
+
+
+def test_a_store_on_a_network_warns_and_keeps_no_write_ahead_log(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No network here: its name is what is made up."""
+    monkeypatch.setattr(migrate, "network_file_system", lambda _: "nfs4")
+    store = SQLiteCheckpointer(path)
+    with pytest.warns(RuntimeWarning, match=r"nfs4.*local disk"):
+        paused(store)
+    assert not path.with_name(path.name + "-wal").exists()
+    assert statuses(store) == {"r1": "paused"}
+    store.close()
