@@ -49,6 +49,10 @@ order by e.seq
 """
 
 
+class _Lost(psycopg.OperationalError):
+    """The connection broke in the middle of a query."""
+
+
 class PostgresReader:
     """`protocol.Readable` for a schema. `session` says which claims are driven."""
 
@@ -102,13 +106,25 @@ class PostgresReader:
         return [Newest(*row) for row in self.read(query, [list(execution_ids)])]
 
     def _reading(self, action: Callable[[Connection], T]) -> T:
+        """What `action` reads, on another connection where the first turns out to be lost."""
         try:
-            with self._open_pool().connection() as db:
-                return action(db)
+            try:
+                return self._once(action)
+            except _Lost:
+                return self._once(action)
         except psycopg.DataError:
             raise
         except psycopg.Error as error:
             raise self._session.ours(error) from error
+
+    def _once(self, action: Callable[[Connection], T]) -> T:
+        with self._open_pool().connection() as db:
+            try:
+                return action(db)
+            except psycopg.OperationalError as error:
+                if db.closed:
+                    raise _Lost(*error.args) from error
+                raise
 
     def _open_pool(self) -> ConnectionPool[Connection]:
         self._session.refuse_if_closed()

@@ -70,8 +70,9 @@ _BEGIN = """
 insert into idempotency_cache (run, key, function, number, begun)
 select %s, %s, %s, %s, %s where %s = (select max(number) from entries where run = %s)
 on conflict (run, key) do update set
-  number = excluded.number, begun = excluded.begun, attempts = idempotency_cache.attempts + 1
-"""
+  number = excluded.number, begun = excluded.begun, attempts = idempotency_cache.attempts
+    + ((idempotency_cache.number, idempotency_cache.begun) <> (excluded.number, excluded.begun))::int
+"""  # the same attempt twice: its first mark was written, and the answer was lost on the way
 
 _KEEP = """
 update idempotency_cache set value = %s, kept = %s
