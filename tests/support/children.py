@@ -6,6 +6,7 @@ They are forked from a server that has imported what they need, and share nothin
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,30 @@ _forks = get_context("forkserver")
 _forks.set_forkserver_preload(["pytest", "pydantic", "psycopg_pool", "tests.crash.child"])
 
 
-class Child:
+class Process:
+    """A process that calls a function of a module that it can import."""
+
+    def __init__(self, function: Callable[..., None], *arguments: Any) -> None:
+        self._process = _forks.Process(target=function, args=arguments, daemon=True)
+        self._process.start()
+
+    def ended(self) -> str:
+        """Wait until it is gone: `ended` with its code, or the `signal` that it died of."""
+        self._process.join(TIMEOUT)
+        code = self._process.exitcode
+        assert code is not None, "it does not end"
+        return f"signal {-code}" if code < 0 else f"ended {code}"
+
+    def signal(self, number: int) -> None:
+        os.kill(self._process.pid, number)
+
+    def kill(self) -> None:
+        """SIGKILL, and wait until it is gone."""
+        self._process.kill()
+        self.ended()
+
+
+class Child(Process):
     """A process that does one task of `tests.crash.child` on the store `kind` of a folder."""
 
     def __init__(self, folder: Path, kind: str, agent: str, do: str = "run", **task: Any) -> None:
@@ -25,8 +49,7 @@ class Child:
 
         given = {"folder": folder, "kind": kind, "agent": agent, "do": do, "id": "r1", **task}
         self._told, tell = _forks.Pipe(duplex=False)
-        self.process = _forks.Process(target=work, args=(given, tell), daemon=True)
-        self.process.start()
+        super().__init__(work, given, tell)
         tell.close()
 
     def until_ready(self) -> None:
@@ -38,19 +61,9 @@ class Child:
         try:
             said = self._hear()
         except EOFError:  # it died without a word
-            said = ""
-        self.process.join(TIMEOUT)
-        code = self.process.exitcode
-        assert code is not None, "it does not end"
-        return f"signal {-code}" if code < 0 else said
-
-    def signal(self, number: int) -> None:
-        os.kill(self.process.pid, number)
-
-    def kill(self) -> None:
-        """SIGKILL, and wait until it is gone."""
-        self.process.kill()
-        self.process.join(TIMEOUT)
+            return self.ended()
+        self.ended()
+        return said
 
     def _hear(self) -> str:
         assert self._told.poll(TIMEOUT), "it says nothing"
