@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from durable_nb.core.nodes import Pending, moment, pending, run_status
 from durable_nb.core.retain import Candidate
 from durable_nb.model.codec import Stored, decode
-from durable_nb.model.entries import Answer, Log, Reentry, Row, Run, ToolCall
+from durable_nb.model.entries import Log, Row, Run, ToolCall
 from durable_nb.model.errors import InvalidInput
-from durable_nb.model.values import dumps, loads
+from durable_nb.model.values import loads
 from durable_nb.stores import extensions, refusals
 from durable_nb.stores.protocol import EffectRow, RunRow, RunStatus, Session
 
 extensions.register()
-
-MAX_NUMBER = 2**62  # no run has so many entries
 
 
 class Newest(NamedTuple):
@@ -87,57 +85,6 @@ def pending_of(
         calls = (at for at, row in enumerate(rows) if isinstance(row.entry, ToolCall))
         rows = rows[max(calls) :]
     return pending(Run(execution_id, agent, prompt="", created_at=0, session=""), rows)
-
-
-def run_columns(run: Run) -> tuple[object, ...]:
-    """A run as an insert takes it; `run_from` says in which order it comes back."""
-    tags, workdir = dumps(list(run.tags)), run.workdir
-    return (
-        *(run.execution_id, run.agent, run.prompt, run.created_at, run.session),
-        *(run.fingerprint, workdir, tags, run.parent, run.base),
-    )
-
-
-def run_from(columns: Sequence[Any]) -> Run:
-    """The run in the columns of a look-up."""
-    id_, agent, prompt, created, session, definition, fingerprint, *rest = columns
-    workdir, tags, parent, base = rest
-    return Run(
-        execution_id=id_,
-        agent=agent,
-        prompt=prompt,
-        created_at=created,
-        session=session,
-        definition=definition,
-        fingerprint=fingerprint,
-        workdir=workdir,
-        tags=tuple(loads(tags)),
-        parent=parent,
-        base=base,
-    )
-
-
-def history(
-    run: Run,
-    own: Sequence[Stored],
-    parent: Callable[[str, int], tuple[Run, Sequence[Stored]]],
-) -> tuple[Row, ...]:
-    """A run's rows, with those of its parents before them: `parent` finds a run and its rows up
-    to a number."""
-    pieces = [[decode(stored, run.execution_id) for stored in own]]
-    while run.parent is not None:
-        base = run.base
-        run, rows = parent(run.parent, base)
-        pieces.append([decode(stored, run.execution_id) for stored in rows])
-    return tuple(row for piece in reversed(pieces) for row in piece)
-
-
-def fingerprint_of(run: Run, rows: Sequence[Row]) -> str:
-    """The fingerprint of the agent that drove the run last."""
-    for row in reversed(rows):
-        if isinstance(row.entry, Answer | Reentry) and row.entry.fingerprint:
-            return row.entry.fingerprint
-    return run.fingerprint
 
 
 def candidates(runs: Iterable[Newest]) -> Iterable[Candidate]:

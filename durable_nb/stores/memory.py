@@ -18,14 +18,13 @@ from durable_nb.stores.listing import (
     Newest,
     candidates,
     effect_row,
-    fingerprint_of,
-    history,
     pending_of,
     refuse_removal,
     session_of,
     statuses,
     with_status,
 )
+from durable_nb.stores.logs import fingerprint_of, history, opening_rows
 from durable_nb.stores.protocol import (
     Begun,
     Effect,
@@ -78,8 +77,7 @@ class MemoryCheckpointer:
         raise refusals.memory_stays_here()
 
     def create(self, run: Run, *opening: Entry, at: int, writer: int) -> Lease:
-        numbered = enumerate(opening, start=run.base + 1)
-        stored = [encode(Row(number, at, writer, entry)) for number, entry in numbered]
+        stored = opening_rows(run, opening, at=at, writer=writer)
         with self._open():
             if run.execution_id in self._runs:
                 raise refusals.exists(run.execution_id)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import timedelta
-from itertools import groupby
-from operator import itemgetter
 from typing import Any
 
 import psycopg
@@ -15,43 +13,33 @@ from durable_nb.core.retain import prunable
 from durable_nb.model.codec import Stored, encode
 from durable_nb.model.entries import Answer, End, Entry, Log, Reentry, Row, Run
 from durable_nb.model.errors import DurableError
-from durable_nb.model.values import Json, dumps, loads
-from durable_nb.stores import refusals
+from durable_nb.model.values import Json, dumps
+from durable_nb.stores import refusals, tables
 from durable_nb.stores.listing import (
-    MAX_NUMBER,
     Newest,
     candidates,
     effect_row,
-    fingerprint_of,
-    history,
-    pending_of,
     refuse_removal,
-    run_columns,
-    run_from,
     statuses,
 )
+from durable_nb.stores.logs import opening_rows
 from durable_nb.stores.pg_reader import RUNS, PostgresReader
 from durable_nb.stores.pg_session import Connection, Values
 from durable_nb.stores.pg_session import Session as LockSession
 from durable_nb.stores.protocol import (
-    Begun,
     Effect,
     EffectRow,
-    Kept,
     Lease,
     RunRow,
     RunStatus,
     Session,
-    Unknown,
 )
 from durable_nb.stores.upkeep import cancel, cutoff
 
-_COLUMNS = "run, frame, number, kind, turn, tool, at, writer, checksum, body"
-
-_OPEN = f"insert into entries ({_COLUMNS}) values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+_OPEN = f"insert into entries ({tables.ENTRY}) values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 
 _APPEND = f"""
-insert into entries ({_COLUMNS})
+insert into entries ({tables.ENTRY})
 select %s, %s, %s, %s, %s, %s, %s, %s, %s, %s
 where %s = (select max(number) from entries where run = %s)
 on conflict (run, number) do nothing
@@ -79,27 +67,8 @@ update idempotency_cache set value = %s, kept = %s
 where run = %s and key = %s and %s = (select max(number) from entries where run = %s)
 """
 
-_EFFECT = "select begun, number, kept, value from idempotency_cache where run = %s and key = %s"
-
 _EFFECTS = """
 select function, key, attempts, begun, kept from idempotency_cache where run = %s order by begun
-"""
-
-_FIND = """
-select r.key, r.id, r.agent, r.prompt, r.created, r.session, d.definition, r.fingerprint,
-  r.workdir, r.tags, r.parent, r.base
-from runs as r join definitions as d using (fingerprint) where r.id = %s
-"""
-
-_LOAD_ROWS = """
-select number, frame, kind, turn, tool, at, writer, checksum, body
-from entries where run = %s and number <= %s order by number
-"""
-
-_NEWEST = "select number, writer, kind from entries where run = %s order by number desc limit 1"
-
-_SESSION = """
-select id from runs where session = (select session from runs where id = %s) order by key
 """
 
 _REMOVE = (
@@ -108,14 +77,13 @@ _REMOVE = (
     "delete from runs where id = any(%s)",
 )
 
-_PENDING = """
-select r.id, r.agent, e.number, e.frame, e.kind, e.turn, e.tool, e.at, e.writer, e.checksum, e.body
-from entries as p join runs as r on r.key = p.run
-join entries as e on e.run = p.run and e.number >= coalesce((
-  select max(number) from entries where run = p.run and kind = 'tool_call'), 0)
-where p.kind = 'pause' and p.number = (select max(number) from entries where run = p.run)
-order by p.seq, e.number
-"""  # for each open pause, the rows of the step that paused
+
+def _with_marks(query: str) -> str:
+    """A query of `tables` with psycopg's marks for values."""
+    return query.replace("?", "%s")
+
+
+_NEWEST = _with_marks(tables.NEWEST)
 
 
 class PostgresCheckpointer:
@@ -138,27 +106,23 @@ class PostgresCheckpointer:
         return _open_again, (self.dsn, self.schema)
 
     def create(self, run: Run, *opening: Entry, at: int, writer: int) -> Lease:
-        rows = [
-            Row(number, at, writer, entry)
-            for number, entry in enumerate(opening, start=run.base + 1)
-        ]
-        stored = [encode(row) for row in rows]
+        stored = opening_rows(run, opening, at=at, writer=writer)
 
         def write(db: Connection) -> int:
             with db.transaction():
                 db.execute(_DEFINE, [run.fingerprint, run.definition])
-                inserted = db.execute(_RUN, run_columns(run)).fetchall()
+                inserted = db.execute(_RUN, tables.run_values(run)).fetchall()
                 if not inserted:
                     taken = refusals.exists(run.execution_id)
                     found = db.execute("select key from runs where id = %s", [run.execution_id])
-                    return _written(db, found.fetchall()[0][0], rows[0], taken)
+                    return _written(db, found.fetchall()[0][0], stored[0], taken)
                 key = int(inserted[0][0])
                 self._session.hold(db, writer)
                 for each in stored:
-                    db.execute(_OPEN, _values(key, each))
+                    db.execute(_OPEN, tables.entry_values(key, each))
                 return key
 
-        return Lease(run.execution_id, self._claimed(writer, write), writer, rows[-1].number)
+        return Lease(run.execution_id, self._claimed(writer, write), writer, stored[-1].number)
 
     def claim(
         self,
@@ -173,7 +137,7 @@ class PostgresCheckpointer:
     ) -> tuple[Lease, Row]:
         row = Row(after + 1, at, writer, entry)
         stored = encode(row)
-        key, *_ = self._find(execution_id)
+        key, _ = tables.find(self._read, execution_id)
 
         def write(db: Connection) -> int:
             with db.transaction():
@@ -181,26 +145,27 @@ class PostgresCheckpointer:
                 newest = db.execute(_NEWEST, [key]).fetchall()
                 number, owner, kind = refusals.known(execution_id, newest)
                 if number != after:
-                    return _written(db, key, row, refusals.stale(execution_id, after))
+                    return _written(db, key, stored, refusals.stale(execution_id, after))
                 at_rest = kind in ("pause", "end")
                 if not (take_over or at_rest) and owner in self._session.driven(db):
                     raise refusals.live(execution_id)
                 if not isinstance(entry, End) and entry.fingerprint:
                     db.execute(_DEFINE, [entry.fingerprint, definition])
                 self._session.hold(db, writer)
-                db.execute(_OPEN, _values(key, stored))
+                db.execute(_OPEN, tables.entry_values(key, stored))
                 return int(key)
 
         return Lease(execution_id, self._claimed(writer, write), writer, row.number), row
 
     def append(self, lease: Lease, entry: Entry, *, at: int) -> Row:
         row = Row(lease.number + 1, at, lease.writer, entry, lease.frame)
-        values = _values(lease.run, encode(row))
+        stored = encode(row)
+        values = tables.entry_values(lease.run, stored)
 
         def write(db: Connection) -> None:
             if not db.execute(_APPEND, [*values, lease.number, lease.run]).rowcount:
                 stale = refusals.stale(lease.execution_id, lease.number)
-                _written(db, lease.run, row, stale)
+                _written(db, lease.run, stored, stale)
 
         self._session.do(write)
         lease.number = row.number
@@ -210,20 +175,10 @@ class PostgresCheckpointer:
         self._session.drop(lease.writer)
 
     def load(self, execution_id: str) -> Log:
-        key, *columns = self._find(execution_id)
-        run = run_from(columns)
-        while True:
-            own = self._rows(key)
-            newest = refusals.known(execution_id, own[-1:])
-            live = newest.writer in self._reader.driven()
-            if live or self._reader.read(_NEWEST, [key])[0][0] == newest.number:
-                rows = history(run, own, self._parent)
-                return Log(run, rows, live, self._definition(run, rows))
+        return tables.load(self._read, execution_id, self._reader.driven)
 
     def effect(self, lease: Lease, key: str) -> Effect:
-        for begun, number, kept, value in self._reader.read(_EFFECT, [lease.run, key]):
-            return Begun(begun, number) if kept is None else Kept(loads(value))
-        return Unknown()
+        return tables.effect(self._read, lease, key)
 
     def begin(self, lease: Lease, key: str, function: str, *, at: int) -> None:
         guard = [lease.number, lease.run]
@@ -237,11 +192,7 @@ class PostgresCheckpointer:
         return statuses(self.run_rows())
 
     def list_pending_interrupts(self) -> Sequence[Pending]:
-        steps = groupby(self._reader.read(_PENDING), key=itemgetter(0, 1))
-        return [
-            pending_of(execution_id, agent, (Stored(*row[2:]) for row in step), self.load)
-            for (execution_id, agent), step in steps
-        ]
+        return tables.pending(self._read, self.load)
 
     def list(self, execution_id: str) -> Sequence[Checkpoint]:
         return checkpoints(self.load(execution_id))
@@ -250,12 +201,11 @@ class PostgresCheckpointer:
         return self.list(execution_id)[-1]
 
     def effects(self, execution_id: str) -> Sequence[EffectRow]:
-        key, *_ = self._find(execution_id)
+        key, _ = tables.find(self._read, execution_id)
         return [effect_row(*columns) for columns in self._reader.read(_EFFECTS, [key])]
 
     def session(self, execution_id: str) -> Sequence[str]:
-        self._find(execution_id)
-        return [id_ for (id_,) in self._reader.read(_SESSION, [execution_id])]
+        return tables.session(self._read, execution_id)
 
     def sessions(self, *, limit: int | None = None, offset: int = 0) -> Sequence[Session]:
         return self._reader.sessions(limit, offset)
@@ -264,7 +214,7 @@ class PostgresCheckpointer:
         cancel(self, execution_id, by)
 
     def delete_execution(self, execution_id: str) -> None:
-        self._find(execution_id)
+        tables.find(self._read, execution_id)
 
         def remove(db: Connection) -> None:
             with db.transaction():
@@ -313,28 +263,12 @@ class PostgresCheckpointer:
     def run_rows(self) -> Sequence[RunRow]:
         return self._reader.run_rows()
 
-    def _rows(self, key: int, upto: int = MAX_NUMBER) -> Sequence[Stored]:
-        return [Stored(*columns) for columns in self._reader.read(_LOAD_ROWS, [key, upto])]
-
-    def _parent(self, execution_id: str, upto: int) -> tuple[Run, Sequence[Stored]]:
-        key, *columns = self._find(execution_id)
-        return run_from(columns), self._rows(key, upto)
-
-    def _definition(self, run: Run, rows: Sequence[Row]) -> str:
-        fingerprint = fingerprint_of(run, rows)
-        if fingerprint == run.fingerprint:
-            return run.definition
-        query = "select definition from definitions where fingerprint = %s"
-        return str(self._reader.read(query, [fingerprint])[0][0])
-
-    def _find(self, execution_id: str) -> tuple[Any, ...]:
-        if not isinstance(execution_id, str):
-            raise refusals.unknown(execution_id)
+    def _read(self, query: str, values: Values = ()) -> Sequence[tuple[Any, ...]]:
+        """All rows of one of the queries in `tables`."""
         try:
-            found = self._reader.read(_FIND, [execution_id])
-        except (UnicodeEncodeError, psycopg.DataError):  # text that no store can hold
-            found = []
-        return refusals.known(execution_id, found)
+            return self._reader.read(_with_marks(query), values)
+        except psycopg.DataError as error:
+            raise ValueError("no column can hold this text") from error
 
     def _guarded(self, lease: Lease, statement: str, values: Values) -> None:
         if not self._session.change(statement, values):
@@ -364,13 +298,9 @@ def _remove(db: Connection, execution_ids: Sequence[str]) -> None:
     db.execute("update removals set count = count + 1")
 
 
-def _written(db: Connection, run: int, row: Row, refusal: DurableError) -> int:
+def _written(db: Connection, run: int, row: Stored, refusal: DurableError) -> int:
     """The run's key if the row is there after all, from a first try whose commit was not heard of
     when the connection broke; else the refusal."""
     if db.execute(_MINE, [run, row.number, row.writer]).fetchone() is None:
         raise refusal
     return run
-
-
-def _values(run: int, s: Stored) -> Values:
-    return run, s.frame, s.number, s.kind, s.turn, s.tool, s.at, s.writer, s.checksum, s.body

@@ -8,53 +8,41 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
 
 from durable_nb.core.nodes import Checkpoint, Pending, checkpoints
 from durable_nb.core.retain import prunable
-from durable_nb.model.codec import Stored, encode
+from durable_nb.model.codec import encode
 from durable_nb.model.entries import Answer, End, Entry, Log, Reentry, Row, Run
-from durable_nb.model.values import Json, dumps, loads
-from durable_nb.stores import refusals
+from durable_nb.model.values import Json, dumps
+from durable_nb.stores import refusals, tables
 from durable_nb.stores.listing import (
-    MAX_NUMBER,
     Newest,
     candidates,
     effect_row,
-    fingerprint_of,
-    history,
-    pending_of,
     refuse_removal,
-    run_columns,
-    run_from,
     statuses,
 )
 from durable_nb.stores.locks import locks_for
+from durable_nb.stores.logs import opening_rows
 from durable_nb.stores.migrate import for_writing
 from durable_nb.stores.protocol import (
-    Begun,
     Effect,
     EffectRow,
-    Kept,
     Lease,
     RunRow,
     RunStatus,
     Session,
-    Unknown,
 )
 from durable_nb.stores.sqlite_file import SQLiteFile, Values
 from durable_nb.stores.sqlite_reader import RUNS, SQLiteReader
 from durable_nb.stores.upkeep import cancel, cutoff
 
-_COLUMNS = "run, frame, number, kind, turn, tool, at, writer, checksum, body"
-
-_OPEN = f"insert into entries ({_COLUMNS}) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
+_OPEN = f"insert into entries ({tables.ENTRY}) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
 
 _APPEND = f"""
-insert into entries ({_COLUMNS}) select ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10
+insert into entries ({tables.ENTRY}) select ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10
 where ?3 - 1 = (select max(number) from entries where run = ?1)
 """  # one guarded statement: of all who write number n, one inserts a row
 
@@ -77,27 +65,8 @@ update idempotency_cache set value = ?3, kept = ?5
 where run = ?1 and key = ?2 and ?4 = (select max(number) from entries where run = ?1)
 """
 
-_EFFECT = "select begun, number, kept, value from idempotency_cache where run = ? and key = ?"
-
 _EFFECTS = """
 select function, key, attempts, begun, kept from idempotency_cache where run = ? order by rowid
-"""
-
-_FIND = """
-select r.key, r.id, r.agent, r.prompt, r.created, r.session, d.definition, r.fingerprint,
-  r.workdir, r.tags, r.parent, r.base
-from runs as r join definitions as d using (fingerprint) where r.id = ?
-"""
-
-_LOAD_ROWS = """
-select number, frame, kind, turn, tool, at, writer, checksum, body
-from entries where run = ? and number <= ? order by number
-"""
-
-_NEWEST = "select number, writer from entries where run = ? order by number desc limit 1"
-
-_SESSION = """
-select id from runs where session = (select session from runs where id = ?) order by key
 """
 
 _REMOVE = (
@@ -105,16 +74,6 @@ _REMOVE = (
     "delete from entries where run = (select key from runs where id = ?)",
     "delete from runs where id = ?",
 )
-
-_PENDING = """
-select r.id, r.agent, e.number, e.frame, e.kind, e.turn, e.tool, e.at, e.writer, e.checksum, e.body
-from entries as p join runs as r on r.key = p.run
-join entries as e on e.run = p.run and e.number >= coalesce((
-  select number from entries where run = p.run and kind = 'tool_call' order by number desc limit 1
-), 0)
-where p.kind = 'pause' and p.number = (select max(number) from entries where run = p.run)
-order by p.seq, e.number
-"""  # for each open pause, the rows of the step that paused
 
 
 class SQLiteCheckpointer:
@@ -144,14 +103,13 @@ class SQLiteCheckpointer:
         return _open_again, (str(self.path), self._synchronous)
 
     def create(self, run: Run, *opening: Entry, at: int, writer: int) -> Lease:
-        numbered = enumerate(opening, start=run.base + 1)
-        stored = [encode(Row(number, at, writer, entry)) for number, entry in numbered]
+        stored = opening_rows(run, opening, at=at, writer=writer)
         with self._claimed(writer), self._file.write() as db:
             if db.execute("select 1 from runs where id = ?", [run.execution_id]).fetchone():
                 raise refusals.exists(run.execution_id)
             db.execute(_DEFINE, [run.fingerprint, run.definition])
-            key = db.execute(_RUN, run_columns(run)).lastrowid or 0
-            db.executemany(_OPEN, [_values(key, each) for each in stored])
+            key = db.execute(_RUN, tables.run_values(run)).lastrowid or 0
+            db.executemany(_OPEN, [tables.entry_values(key, each) for each in stored])
         return Lease(run.execution_id, key, writer, stored[-1].number)
 
     def claim(
@@ -167,22 +125,22 @@ class SQLiteCheckpointer:
     ) -> tuple[Lease, Row]:
         row = Row(after + 1, at, writer, entry)
         stored = encode(row)
-        key, *_ = self._find(execution_id)
+        key, _ = tables.find(self._file.read, execution_id)
         with self._claimed(writer), self._file.write() as db:
-            newest = db.execute(_NEWEST, [key]).fetchall()
-            number, owner = refusals.known(execution_id, newest)
+            newest = db.execute(tables.NEWEST, [key]).fetchall()
+            number, owner, _ = refusals.known(execution_id, newest)
             if number != after:
                 raise refusals.stale(execution_id, after)
             if not take_over and owner in self._locks.held():
                 raise refusals.live(execution_id)
             if not isinstance(entry, End) and entry.fingerprint:
                 db.execute(_DEFINE, [entry.fingerprint, definition])
-            db.execute(_OPEN, _values(key, stored))
+            db.execute(_OPEN, tables.entry_values(key, stored))
         return Lease(execution_id, key, writer, row.number), row
 
     def append(self, lease: Lease, entry: Entry, *, at: int) -> Row:
         row = Row(lease.number + 1, at, lease.writer, entry, lease.frame)
-        self._guarded(lease, _APPEND, _values(lease.run, encode(row)))
+        self._guarded(lease, _APPEND, tables.entry_values(lease.run, encode(row)))
         lease.number = row.number
         if isinstance(entry, End):
             self._file.truncate()
@@ -192,20 +150,10 @@ class SQLiteCheckpointer:
         self._locks.drop(lease.writer)
 
     def load(self, execution_id: str) -> Log:
-        key, *columns = self._find(execution_id)
-        run = run_from(columns)
-        while True:
-            own = self._rows(key)
-            newest = refusals.known(execution_id, own[-1:])
-            live = newest.writer in self._locks.held()
-            if live or self._file.read(_NEWEST, [key]) == [(newest.number, newest.writer)]:
-                rows = history(run, own, self._parent)
-                return Log(run, rows, live, self._definition(run, rows))
+        return tables.load(self._file.read, execution_id, self._locks.held)
 
     def effect(self, lease: Lease, key: str) -> Effect:
-        for begun, number, kept, value in self._file.read(_EFFECT, [lease.run, key]):
-            return Begun(begun, number) if kept is None else Kept(loads(value))
-        return Unknown()
+        return tables.effect(self._file.read, lease, key)
 
     def begin(self, lease: Lease, key: str, function: str, *, at: int) -> None:
         self._guarded(lease, _BEGIN, [lease.run, key, function, lease.number, at])
@@ -217,11 +165,7 @@ class SQLiteCheckpointer:
         return statuses(self.run_rows())
 
     def list_pending_interrupts(self) -> Sequence[Pending]:
-        steps = groupby(self._file.read(_PENDING), key=itemgetter(0, 1))
-        return [
-            pending_of(execution_id, agent, (Stored(*row[2:]) for row in step), self.load)
-            for (execution_id, agent), step in steps
-        ]
+        return tables.pending(self._file.read, self.load)
 
     def list(self, execution_id: str) -> Sequence[Checkpoint]:
         return checkpoints(self.load(execution_id))
@@ -230,12 +174,11 @@ class SQLiteCheckpointer:
         return self.list(execution_id)[-1]
 
     def effects(self, execution_id: str) -> Sequence[EffectRow]:
-        key, *_ = self._find(execution_id)
+        key, _ = tables.find(self._file.read, execution_id)
         return [effect_row(*columns) for columns in self._file.read(_EFFECTS, [key])]
 
     def session(self, execution_id: str) -> Sequence[str]:
-        self._find(execution_id)
-        return [id_ for (id_,) in self._file.read(_SESSION, [execution_id])]
+        return tables.session(self._file.read, execution_id)
 
     def sessions(self, *, limit: int | None = None, offset: int = 0) -> Sequence[Session]:
         return self._reader.sessions(limit, offset)
@@ -244,10 +187,9 @@ class SQLiteCheckpointer:
         cancel(self, execution_id, by)
 
     def delete_execution(self, execution_id: str) -> None:
-        self._find(execution_id)
+        tables.find(self._file.read, execution_id)
         with self._file.write() as db:
-            rows = [Newest(*row) for row in db.execute(RUNS.format(where="")).fetchall()]
-            refuse_removal(execution_id, rows, self._locks.held())
+            refuse_removal(execution_id, _all(db), self._locks.held())
             _remove(db, [execution_id])
 
     def prune(
@@ -260,8 +202,7 @@ class SQLiteCheckpointer:
     ) -> Sequence[str]:
         before = cutoff(older_than)
         with self._file.write() as db:
-            rows = [Newest(*row) for row in db.execute(RUNS.format(where="")).fetchall()]
-            gone = prunable(candidates(rows), before=before, tags=tags, status=status)
+            gone = prunable(candidates(_all(db)), before=before, tags=tags, status=status)
             if gone and not dry_run:
                 _remove(db, gone)
         return gone
@@ -288,29 +229,6 @@ class SQLiteCheckpointer:
     def run_rows(self) -> Sequence[RunRow]:
         return self._reader.run_rows()
 
-    def _find(self, execution_id: str) -> tuple[Any, ...]:
-        if not isinstance(execution_id, str):
-            raise refusals.unknown(execution_id)
-        try:
-            found = self._file.read(_FIND, [execution_id])
-        except UnicodeEncodeError:  # text that no store can hold is no run's id
-            found = []
-        return refusals.known(execution_id, found)
-
-    def _rows(self, key: int, upto: int = MAX_NUMBER) -> Sequence[Stored]:
-        return [Stored(*columns) for columns in self._file.read(_LOAD_ROWS, [key, upto])]
-
-    def _parent(self, execution_id: str, upto: int) -> tuple[Run, Sequence[Stored]]:
-        key, *columns = self._find(execution_id)
-        return run_from(columns), self._rows(key, upto)
-
-    def _definition(self, run: Run, rows: Sequence[Row]) -> str:
-        fingerprint = fingerprint_of(run, rows)
-        if fingerprint == run.fingerprint:
-            return run.definition
-        query = "select definition from definitions where fingerprint = ?"
-        return str(self._file.read(query, [fingerprint])[0][0])
-
     def _guarded(self, lease: Lease, statement: str, values: Values) -> None:
         if not self._file.change(statement, values):
             raise refusals.stale(lease.execution_id, lease.number)
@@ -331,11 +249,12 @@ def _open_again(path: str, synchronous: Literal["FULL", "NORMAL"]) -> SQLiteChec
     return SQLiteCheckpointer(path, synchronous=synchronous)
 
 
+def _all(db: sqlite3.Connection) -> Sequence[Newest]:
+    """All runs, newest first."""
+    return [Newest(*row) for row in db.execute(RUNS.format(where="")).fetchall()]
+
+
 def _remove(db: sqlite3.Connection, execution_ids: Sequence[str]) -> None:
     for statement in _REMOVE:
         db.executemany(statement, [(execution_id,) for execution_id in execution_ids])
     db.execute("update removals set count = count + 1")
-
-
-def _values(run: int, s: Stored) -> Values:
-    return run, s.frame, s.number, s.kind, s.turn, s.tool, s.at, s.writer, s.checksum, s.body

@@ -1,0 +1,153 @@
+"""What is the same on SQLite and on PostgreSQL: the columns of the log's tables, and queries of
+which both take the text. `?` stands for a value.
+
+A backend passes in how it reads. Nothing here writes, locks or opens anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Protocol
+
+from durable_nb.core.nodes import Pending
+from durable_nb.model.codec import Stored
+from durable_nb.model.entries import Log, Row, Run
+from durable_nb.model.values import dumps, loads
+from durable_nb.stores import refusals
+from durable_nb.stores.listing import pending_of
+from durable_nb.stores.logs import fingerprint_of, history
+from durable_nb.stores.protocol import Begun, Effect, Kept, Lease, Unknown
+
+ENTRY = "run, frame, number, kind, turn, tool, at, writer, checksum, body"
+
+NEWEST = "select number, writer, kind from entries where run = ? order by number desc limit 1"
+
+_FIND = """
+select r.key, r.id, r.agent, r.prompt, r.created, r.session, d.definition, r.fingerprint,
+  r.workdir, r.tags, r.parent, r.base
+from runs as r join definitions as d using (fingerprint) where r.id = ?
+"""
+
+_ROWS = """
+select number, frame, kind, turn, tool, at, writer, checksum, body
+from entries where run = ? and number <= ? order by number
+"""
+
+_DEFINITION = "select definition from definitions where fingerprint = ?"
+
+_SESSION = "select id from runs where session = ? order by key"
+
+_EFFECT = "select begun, number, kept, value from idempotency_cache where run = ? and key = ?"
+
+_PENDING = """
+select r.id, r.agent, e.number, e.frame, e.kind, e.turn, e.tool, e.at, e.writer, e.checksum, e.body
+from entries as p join runs as r on r.key = p.run
+join entries as e on e.run = p.run and e.number >= coalesce((
+  select number from entries where run = p.run and kind = 'tool_call' order by number desc limit 1
+), 0)
+where p.kind = 'pause' and p.number = (select max(number) from entries where run = p.run)
+order by p.seq, e.number
+"""  # for each open pause, the rows of the step that paused
+
+_MAX_NUMBER = 2**62  # no run has so many entries
+
+
+class Read(Protocol):
+    def __call__(
+        self, statement: str, values: Sequence[object] = (), /
+    ) -> Sequence[tuple[Any, ...]]:
+        """All rows of a query. Raises `ValueError` for text that no column can hold."""
+
+
+def find(read: Read, execution_id: str) -> tuple[int, Run]:
+    """A run and its key. Raises `UnknownExecution`."""
+    try:
+        found = read(_FIND, [execution_id]) if isinstance(execution_id, str) else []
+    except ValueError:  # text that no column can hold is no run's id
+        found = []
+    key, *columns = refusals.known(execution_id, found)
+    return key, _run_from(columns)
+
+
+def load(read: Read, execution_id: str, driven: Callable[[], Collection[int]]) -> Log:
+    """The run with its history. One that nobody seems to drive is looked at again, since who was
+    seen in its newest row may have let go and another have claimed it meanwhile."""
+    key, run = find(read, execution_id)
+    while True:
+        own = _rows(read, key)
+        newest = refusals.known(execution_id, own[-1:])
+        live = newest.writer in driven()
+        if live or read(NEWEST, [key]) == [(newest.number, newest.writer, newest.kind)]:
+            rows = history(run, own, partial(_parent, read))
+            return Log(run, rows, live, _definition(read, run, rows))
+
+
+def effect(read: Read, lease: Lease, key: str) -> Effect:
+    for begun, number, kept, value in read(_EFFECT, [lease.run, key]):
+        return Begun(begun, number) if kept is None else Kept(loads(value))
+    return Unknown()
+
+
+def session(read: Read, execution_id: str) -> Sequence[str]:
+    _, run = find(read, execution_id)
+    return [id_ for (id_,) in read(_SESSION, [run.session])]
+
+
+def pending(read: Read, load: Callable[[str], Log]) -> Sequence[Pending]:
+    """The pauses that wait for a decision, oldest first."""
+    steps = groupby(read(_PENDING), key=itemgetter(0, 1))
+    return [
+        pending_of(execution_id, agent, (Stored(*row[2:]) for row in step), load)
+        for (execution_id, agent), step in steps
+    ]
+
+
+def entry_values(run: int, s: Stored) -> tuple[object, ...]:
+    """An entry in the order of `ENTRY`."""
+    return run, s.frame, s.number, s.kind, s.turn, s.tool, s.at, s.writer, s.checksum, s.body
+
+
+def run_values(run: Run) -> tuple[object, ...]:
+    """A run as an insert takes it; `_run_from` says in which order it comes back."""
+    tags, workdir = dumps(list(run.tags)), run.workdir
+    return (
+        *(run.execution_id, run.agent, run.prompt, run.created_at, run.session),
+        *(run.fingerprint, workdir, tags, run.parent, run.base),
+    )
+
+
+def _run_from(columns: Sequence[Any]) -> Run:
+    id_, agent, prompt, created, session, definition, fingerprint, *rest = columns
+    workdir, tags, parent, base = rest
+    return Run(
+        execution_id=id_,
+        agent=agent,
+        prompt=prompt,
+        created_at=created,
+        session=session,
+        definition=definition,
+        fingerprint=fingerprint,
+        workdir=workdir,
+        tags=tuple(loads(tags)),
+        parent=parent,
+        base=base,
+    )
+
+
+def _rows(read: Read, key: int, upto: int = _MAX_NUMBER) -> Sequence[Stored]:
+    return [Stored(*columns) for columns in read(_ROWS, [key, upto])]
+
+
+def _parent(read: Read, execution_id: str, upto: int) -> tuple[Run, Sequence[Stored]]:
+    key, run = find(read, execution_id)
+    return run, _rows(read, key, upto)
+
+
+def _definition(read: Read, run: Run, rows: Sequence[Row]) -> str:
+    fingerprint = fingerprint_of(run, rows)
+    if fingerprint == run.fingerprint:
+        return run.definition
+    return str(read(_DEFINITION, [fingerprint])[0][0])
