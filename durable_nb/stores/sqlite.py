@@ -43,8 +43,11 @@ _OPEN = f"insert into entries ({tables.ENTRY}) values (?1, ?2, ?3, ?4, ?5, ?6, ?
 
 _APPEND = f"""
 insert into entries ({tables.ENTRY}) select ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10
-where ?3 - 1 = (select max(number) from entries where run = ?1)
-"""  # one guarded statement: of all who write number n, one inserts a row
+where (?3 - 1, ?8) = (
+  select number, writer from entries where run = ?1 order by number desc limit 1
+)
+"""  # one guarded statement: of all who write number n, one inserts a row. The writer is asked for,
+# too, since the key of a run that was deleted may be a new run's by now
 
 _RUN = """
 insert into runs (id, agent, prompt, created, session, fingerprint, workdir, tags, parent, base)
@@ -55,14 +58,18 @@ _DEFINE = "insert or ignore into definitions values (?, ?)"
 
 _BEGIN = """
 insert into idempotency_cache (run, key, function, number, begun)
-select ?1, ?2, ?3, ?4, ?5 where ?4 = (select max(number) from entries where run = ?1)
+select ?1, ?2, ?3, ?4, ?5 where (?4, ?6) = (
+  select number, writer from entries where run = ?1 order by number desc limit 1
+)
 on conflict (run, key) do update set
   number = excluded.number, begun = excluded.begun, attempts = attempts + 1
 """
 
 _KEEP = """
 update idempotency_cache set value = ?3, kept = ?5
-where run = ?1 and key = ?2 and ?4 = (select max(number) from entries where run = ?1)
+where run = ?1 and key = ?2 and (?4, ?6) = (
+  select number, writer from entries where run = ?1 order by number desc limit 1
+)
 """
 
 _EFFECTS = """
@@ -156,10 +163,11 @@ class SQLiteCheckpointer:
         return tables.effect(self._file.read, lease, key)
 
     def begin(self, lease: Lease, key: str, function: str, *, at: int) -> None:
-        self._guarded(lease, _BEGIN, [lease.run, key, function, lease.number, at])
+        self._guarded(lease, _BEGIN, [lease.run, key, function, lease.number, at, lease.writer])
 
     def keep(self, lease: Lease, key: str, value: Json, *, at: int) -> None:
-        self._guarded(lease, _KEEP, [lease.run, key, dumps(value), lease.number, at])
+        kept = dumps(value)
+        self._guarded(lease, _KEEP, [lease.run, key, kept, lease.number, at, lease.writer])
 
     def runs(self) -> Sequence[RunStatus]:
         return statuses(self.run_rows())

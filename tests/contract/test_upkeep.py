@@ -14,6 +14,7 @@ from durable_nb import (
     Resume,
     RunIsLive,
     RunPaused,
+    RunResult,
     StaleLog,
     UnknownExecution,
     call,
@@ -195,6 +196,42 @@ def test_the_owner_of_a_run_that_was_deleted_elsewhere_writes_nothing(store: Che
     with pytest.raises((StaleLog, UnknownExecution)):
         bot(store, [call("work"), "done"], work).run("go", execution_id="r1")
     assert list(store.runs()) == []
+
+
+def test_the_owner_of_a_deleted_run_writes_nothing_into_the_next_one(store: Checkpointer):
+    inside, looked = threading.Event(), threading.Event()
+
+    @idempotent
+    def charge() -> str:
+        return "by the deleted run"
+
+    def work() -> str:
+        store.cancel("r1")
+        store.delete_execution("r1")
+        later.start()
+        assert inside.wait(30)
+        with pytest.raises((StaleLog, UnknownExecution)):
+            charge()
+        return "of the deleted run"
+
+    def wait() -> str:
+        inside.set()
+        assert looked.wait(30)
+        return "its own"
+
+    def begin() -> None:
+        results.append(bot(store, [call("wait"), "done"], wait).run("go", execution_id="r2"))
+
+    results: list[RunResult] = []
+    later = threading.Thread(target=begin)
+    try:
+        with pytest.raises((StaleLog, UnknownExecution)):
+            bot(store, [call("work"), "done"], work).run("go", execution_id="r1")
+    finally:
+        looked.set()
+        later.join(30)
+    assert told(results[0]) == ["its own"]
+    assert not store.effects("r2")
 
 
 # --- expiry ---------------------------------------------------------------------------------------
