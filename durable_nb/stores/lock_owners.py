@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from durable_nb.stores.locks import locks_for
+from durable_nb.stores.locks import locks_for, side_of
 
 _PROC = Path("/proc")
 
@@ -22,8 +22,8 @@ def owners_of(path: Path) -> dict[int, str]:
         locks.close()
     owners = dict.fromkeys(held, "a process that cannot be seen from here")
     if held:
-        side = path.with_name(path.name + "-locks")
-        owners.update((byte, who) for byte, who in _holders(side) if byte in owners)
+        found = _holders(side_of(path))
+        owners.update((byte, who) for byte, who in found if byte in owners)
     return owners
 
 

@@ -148,8 +148,14 @@ class FileLocks:
 
 def locks_for(path: Path) -> Locks:
     """The locks of a store, in a side file (or folder) of their own."""
-    side = path.with_name(path.name + "-locks")
+    side = side_of(path)
     return ByteLocks(side) if sys.platform == "linux" else FileLocks(side)
+
+
+def side_of(path: Path) -> Path:
+    """Where a store's locks are: one place, whatever links lead to the store."""
+    file = Path(os.path.realpath(path))
+    return file.with_name(file.name + "-locks")
 
 
 def _fcntl(

@@ -26,6 +26,8 @@ from durable_nb import (
     interrupt,
 )
 from durable_nb.stores import migrate
+from durable_nb.stores.glance import glance
+from durable_nb.stores.lock_owners import owners_of
 from durable_nb.stores.migrate import APPLICATION_ID, MIGRATIONS
 from durable_nb.stores.open import default_store, open_store, use_store
 from tests.contract.suite import CALLED, OPENING, a_run, paused, started, statuses
@@ -181,6 +183,17 @@ def test_a_replaced_file_is_an_error(path: Path) -> None:
     os.replace(other.path, path)
     with pytest.raises(StoreUnusable, match="deleted or replaced"):
         store.append(lease, CALLED, at=1)
+
+
+def test_a_link_to_the_file_is_the_same_store_with_the_same_drivers(path: Path) -> None:
+    store = SQLiteCheckpointer(path)
+    started(store)
+    link = path.with_name("link.sqlite3")
+    link.symlink_to(path)
+    by_link = SQLiteCheckpointer(link)
+    assert [run.status for run in by_link.runs()] == ["running"]
+    assert glance(link).crashed == 0
+    assert list(owners_of(link).values()) == list(owners_of(path).values()) != []
 
 
 def test_deleted_locks_are_an_error_not_a_second_driver(path: Path) -> None:
