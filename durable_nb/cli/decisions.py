@@ -11,9 +11,10 @@ from functools import partial
 
 from durable_nb.cli import agents, options, screen, shapes, text
 from durable_nb.cli.driving import agent_for, drive
-from durable_nb.cli.pauses import open_pause, pause_text
+from durable_nb.cli.pauses import pause_text
 from durable_nb.core.changes import changes
 from durable_nb.core.explain import explain
+from durable_nb.core.nodes import open_pause
 from durable_nb.core.reopen import Claimant, reopen
 from durable_nb.core.state import state_of
 from durable_nb.model.decisions import Resume

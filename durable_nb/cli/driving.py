@@ -7,9 +7,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from durable_nb.cli import agents, options, screen, shapes, text
-from durable_nb.cli.pauses import open_pause, pause_text, ways_to_decide
+from durable_nb.cli.pauses import pause_text, ways_to_decide
 from durable_nb.core.explain import explain
+from durable_nb.core.nodes import open_pause
 from durable_nb.core.state import state_of
+from durable_nb.core.text import visible
 
 if TYPE_CHECKING:
     from durable_nb.model.entries import Log
@@ -79,7 +81,7 @@ def agent_for(chosen: argparse.Namespace, execution_id: str) -> Agent:
         return agents.find(chosen.agent, chosen.store)
     owner = options.store_of(chosen).load(execution_id).run.agent
     chosen.usage_error(
-        text.visible(
+        visible(
             f"run {execution_id!r} is driven by agent {owner!r}: say where that is defined with "
             "--agent MODULE:NAME, such as --agent shop:bot"
         )

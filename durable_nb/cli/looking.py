@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from durable_nb.cli import options, screen, shapes, text
 from durable_nb.cli.pauses import pause_text, ways_to_decide
 from durable_nb.core.explain import call_text, explain
-from durable_nb.core.nodes import Checkpoint, checkpoints
+from durable_nb.core.nodes import Checkpoint, checkpoints, status_of
 from durable_nb.core.state import State, state_of
 from durable_nb.model.entries import Answer, End, Entry, Log, Pause, Reentry, ToolCall
 
@@ -124,7 +124,7 @@ def _run_text(log: Log, state: State, effects: Sequence[EffectRow]) -> Iterator[
     run, rows = log.run, checkpoints(log)
     known = {
         "run": run.execution_id,
-        "status": shapes.status_of(log, state),
+        "status": status_of(log, state),
         "agent": run.agent,
         "prompt": text.line(run.prompt, 500),
         "started": text.local(rows[0].created_at),

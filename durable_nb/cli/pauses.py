@@ -1,19 +1,10 @@
-"""A run's open pause as a person needs it for deciding: pure."""
+"""A pause as a person needs it for deciding: pure."""
 
 from __future__ import annotations
 
 from durable_nb.cli import text
 from durable_nb.core.explain import call_text
-from durable_nb.core.nodes import Pending, pending
-from durable_nb.model.entries import Log, Pause, ToolCall
-
-
-def open_pause(log: Log) -> Pending | None:
-    """The pause that the run waits at, if it does."""
-    if not isinstance(log.rows[-1].entry, Pause):
-        return None
-    calls = (at for at, row in enumerate(log.rows) if isinstance(row.entry, ToolCall))
-    return pending(log.run, log.rows[max(calls) :])
+from durable_nb.core.nodes import Pending
 
 
 def pause_text(pause: Pending, sentence: str) -> str:

@@ -12,7 +12,7 @@ import os
 import sys
 
 from durable_nb.cli.agents import Escaped
-from durable_nb.cli.text import visible
+from durable_nb.core.text import visible
 from durable_nb.model.errors import DurableError
 from durable_nb.model.values import Json
 

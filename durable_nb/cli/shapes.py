@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from durable_nb.core.explain import explain
-from durable_nb.core.nodes import Checkpoint, Pending, checkpoints, run_status
+from durable_nb.core.nodes import Checkpoint, Pending, checkpoints, status_of
 from durable_nb.core.state import State
 from durable_nb.model.codec import encode
 from durable_nb.model.entries import End, Log
@@ -102,13 +102,6 @@ def preview_of(would: str, sentence: str, changed: Sequence[str], pending: Pendi
         "changed": [freeze(each) for each in changed],
         "pending": record(pending),
     }
-
-
-def status_of(log: Log, state: State) -> str:
-    """A run's status, `crashed` and `running` told apart."""
-    if state.status == "open":
-        return run_status("turn", None, log.live)
-    return state.status
 
 
 def _step(row: Checkpoint, body: Json) -> Json:

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from itertools import zip_longest
 
-_UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
-)
-
-
-def visible(text: str) -> str:
-    r"""The text with what a terminal would act on, or could not show, spelled out: `\x1b[31m`."""
-    return _UNSEEN.sub(lambda found: ascii(found.group())[1:-1], text)
+from durable_nb.core.text import aligned, literal, visible
 
 
 def line(text: object, most: int) -> str:
@@ -32,12 +22,8 @@ def local(moment: datetime) -> str:
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Columns of one-line cells under their names. No cell is cut: ids are there to be copied."""
-    cells = [
-        [line(cell, 10_000) for cell in row] for row in ((name.upper() for name in head), *rows)
-    ]
-    widths = [max(map(len, column)) for column in zip_longest(*cells, fillvalue="")]
-    padded = (map(str.ljust, row, widths) for row in cells)
-    return "\n".join("  ".join(row).rstrip() for row in padded)
+    names = [name.upper() for name in head]
+    return "\n".join(aligned([line(cell, 10_000) for cell in row] for row in (names, *rows)))
 
 
 def facts(pairs: Mapping[str, object]) -> str:
@@ -55,17 +41,6 @@ def frozen(value: object) -> str:
     if isinstance(value, Mapping) and value:
         return facts({str(key): literal(item) for key, item in value.items()})
     return literal(value)
-
-
-def literal(value: object) -> str:
-    """A value as JSON or Python would write it."""
-    if isinstance(value, dict | list | str):
-        try:
-            indent = 2 if len(repr(value)) > 80 and not isinstance(value, str) else None
-            return json.dumps(value, ensure_ascii=False, indent=indent)
-        except (TypeError, ValueError):
-            return repr(value)  # a tuple, a Decimal, a key that is not text
-    return repr(value)
 
 
 def command(*words: str) -> str:

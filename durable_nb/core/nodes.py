@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from itertools import zip_longest
 from typing import cast
 
-from durable_nb.core.state import state_of
+from durable_nb.core.state import State, state_of
+from durable_nb.core.text import aligned
 from durable_nb.model.entries import (
     Answer,
     End,
@@ -17,7 +17,6 @@ from durable_nb.model.entries import (
     Pause,
     Reentry,
     Row,
-    Run,
     ToolCall,
     Turn,
 )
@@ -90,7 +89,15 @@ def checkpoints(log: Log) -> list[Checkpoint]:
     ]
 
 
-def pending(run: Run, step: Sequence[Row]) -> Pending:
+def open_pause(log: Log) -> Pending | None:
+    """The pause that the run waits at, if it does."""
+    if not isinstance(log.rows[-1].entry, Pause):
+        return None
+    calls = (at for at, row in enumerate(log.rows) if isinstance(row.entry, ToolCall))
+    return pending(log.run.execution_id, log.run.agent, log.rows[max(calls) :])
+
+
+def pending(execution_id: str, agent: str, step: Sequence[Row]) -> Pending:
     """The open pause that ends `step`: the rows from a `ToolCall` on."""
     call, row = cast("ToolCall", step[0].entry), step[-1]
     pause = cast("Pause", row.entry)
@@ -101,19 +108,27 @@ def pending(run: Run, step: Sequence[Row]) -> Pending:
         if isinstance(earlier.entry, Answer | Reentry):
             arguments.update(earlier.entry.edited or {})
     return Pending(
-        execution_id=run.execution_id,
+        execution_id=execution_id,
         number=row.number,
         reason=pause.reason,
         context=pause.context,
         node_id=node_id(pause),
-        agent_path=agent_path(run.agent, pause),
-        agent=run.agent,
+        agent_path=agent_path(agent, pause),
+        agent=agent,
         tool=pause.tool,
         arguments=arguments,
         asks=pause.asks,
         expires_at=None if pause.expires_at is None else moment(pause.expires_at),
         created_at=moment(row.at),
     )
+
+
+def status_of(log: Log, state: State | None = None) -> str:
+    """`running`, `paused`, `crashed`, `completed`, `failed` or `cancelled`."""
+    status = (state or state_of(log)).status
+    if status != "open":
+        return status
+    return "running" if log.live else "crashed"
 
 
 def run_status(kind: str, ending: str | None, live: bool) -> str:
@@ -174,11 +189,5 @@ def moment(at: int) -> datetime:
 
 def listing(rows: Sequence[Checkpoint]) -> str:
     """The rows as aligned text, one a line: `#0 turn:0/tool:refund  tool_call  completed`."""
-    return _aligned((f"#{row.node_index} {row.node_id}", row.step_type, row.status) for row in rows)
-
-
-def _aligned(table: Iterable[tuple[str, ...]]) -> str:
-    rows = list(table)
-    widths = [max(map(len, column)) for column in zip_longest(*rows, fillvalue="")]
-    padded = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
-    return "\n".join(padded)
+    lines = ((f"#{row.node_index} {row.node_id}", row.step_type, row.status) for row in rows)
+    return "\n".join(aligned(lines))

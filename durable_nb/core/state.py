@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from durable_nb.model.commands import Answered
-from durable_nb.model.entries import Answer, End, Entry, Log, Pause, Reentry, Row, ToolCall, Turn
+from durable_nb.model.entries import Answer, End, Log, Pause, Reentry, Row, ToolCall, Turn
 from durable_nb.model.messages import Message, Usage
 from durable_nb.model.transcript import Transcript
 
@@ -43,7 +43,13 @@ class State:
     @property
     def status(self) -> str:
         """`paused`, `completed`, `failed`, `cancelled`; `open` while a step is in flight."""
-        return status_of(self.newest.entry)
+        match self.newest.entry:
+            case Pause():
+                return "paused"
+            case End(status=status):
+                return status
+            case _:
+                return "open"
 
     @property
     def died(self) -> bool:
@@ -134,14 +140,3 @@ def state_of(log: Log) -> State:
     for row in own if inherited else own[1:]:
         state = state.plus(row)
     return state
-
-
-def status_of(newest: Entry) -> str:
-    """What a run's newest entry says of it, apart from who drives it."""
-    match newest:
-        case Pause():
-            return "paused"
-        case End(status=status):
-            return status
-        case _:
-            return "open"

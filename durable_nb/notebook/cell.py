@@ -6,6 +6,7 @@ from argparse import Namespace
 from itertools import count
 from typing import TYPE_CHECKING
 
+from durable_nb.core.nodes import status_of
 from durable_nb.model.entries import Log
 from durable_nb.model.errors import (
     AgentMismatch,
@@ -17,7 +18,7 @@ from durable_nb.model.errors import (
 from durable_nb.notebook import agents
 from durable_nb.notebook.desk import Desk, notebook_name
 from durable_nb.notebook.handle import Handle
-from durable_nb.notebook.portrait import NOTEBOOK, prompt_of, status_of
+from durable_nb.notebook.portrait import NOTEBOOK, prompt_of
 from durable_nb.notebook.prompt import automatic_id, fill
 from durable_nb.notebook.words import head, word
 from durable_nb.stores.open import default_store

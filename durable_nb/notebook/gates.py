@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import cast
 
+from durable_nb.core.nodes import status_of
 from durable_nb.core.state import State
 from durable_nb.model.decisions import Resume
 from durable_nb.model.entries import Answer, Log, Pause
 from durable_nb.model.errors import InvalidInput
 from durable_nb.notebook.cards import Question
-from durable_nb.notebook.portrait import status_of
 from durable_nb.notebook.words import word
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-from durable_nb.core.nodes import Checkpoint, listing
+from durable_nb.core.nodes import Checkpoint, listing, status_of
 from durable_nb.core.state import State, state_of
 from durable_nb.model.decisions import Resume
 from durable_nb.model.entries import End, Log
 from durable_nb.model.errors import DurableError, RunIsLive, RunPaused
 from durable_nb.model.messages import Message
 from durable_nb.notebook.local import LocalRun
-from durable_nb.notebook.portrait import Look, status_of
+from durable_nb.notebook.portrait import Look
 from durable_nb.notebook.words import word
 
 if TYPE_CHECKING:

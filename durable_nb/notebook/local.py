@@ -15,6 +15,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from durable_nb.core.nodes import status_of
 from durable_nb.core.state import state_of
 from durable_nb.model.decisions import Resume
 from durable_nb.model.entries import Log
@@ -25,7 +26,6 @@ from durable_nb.notebook.portrait import (
     Look,
     Portrait,
     portrait,
-    status_of,
     unreadable,
     went_on,
 )

@@ -8,10 +8,11 @@ from typing import Literal, TypeAlias, cast
 
 from durable_nb.core.decide import arguments_of
 from durable_nb.core.explain import call_text, explain
-from durable_nb.core.nodes import Checkpoint, checkpoints, moment, node_id
+from durable_nb.core.nodes import Checkpoint, checkpoints, moment, node_id, status_of
 from durable_nb.core.state import State, state_of
+from durable_nb.core.text import aligned, literal
 from durable_nb.model.entries import Answer, End, Log, Pause, Reentry, ToolCall, Turn
-from durable_nb.notebook.words import head, literal, word
+from durable_nb.notebook.words import head, readable, word
 
 Tone: TypeAlias = Literal["amber", "green", "slate", "blue", "red"]
 DETAIL = 160  # characters of a timeline's last column
@@ -79,14 +80,6 @@ class Look:
     error: str | None = None
 
 
-def status_of(log: Log, state: State | None = None) -> str:
-    """`running`, `paused`, `crashed`, `completed`, `failed` or `cancelled`."""
-    status = (state or state_of(log)).status
-    if status != "open":
-        return status
-    return "running" if log.live else "crashed"
-
-
 def portrait(log: Log, look: Look) -> Portrait:
     """The card of a run as one read of its log saw it."""
     state = state_of(log)
@@ -105,9 +98,7 @@ def unreadable(execution_id: str, error: str) -> Portrait:
 
 def timeline(log: Log, *, times: bool) -> list[str]:
     """A run's rows, aligned: `#0 turn:0/tool:refund  hitl_pause  interrupted  manager_approval`."""
-    table = [_columns(row, times) for row in checkpoints(log)]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
+    return aligned(_columns(row, times) for row in checkpoints(log))
 
 
 def prompt_of(log: Log) -> str:
@@ -246,8 +237,8 @@ def _origin(log: Log) -> list[str]:
 
 def _fields(context: object) -> Iterable[tuple[str, str]]:
     if isinstance(context, Mapping):
-        return ((str(name), literal(value)) for name, value in context.items())
-    return () if context is None else (("", literal(context)),)
+        return ((str(name), readable(value)) for name, value in context.items())
+    return () if context is None else (("", readable(context)),)
 
 
 def _columns(row: Checkpoint, times: bool) -> tuple[str, ...]:

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from functools import singledispatch
 from html import escape
 
+from durable_nb.core.text import visible
 from durable_nb.notebook.portrait import Block, Commands, Fields, Part, Portrait, Say, Steps
-from durable_nb.notebook.words import head, visible
+from durable_nb.notebook.words import head
 
 TONES = {
     "amber": ("#c27c0e", "rgba(194,124,14,0.10)"),

@@ -1,14 +1,14 @@
-"""Lists of runs and of pauses, from what a backend's queries return: one meaning on all of them."""
+"""Lists of runs, pauses and effects, from what a backend's queries return: one meaning on all."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from durable_nb.core.nodes import Pending, moment, pending, run_status
+from durable_nb.core.nodes import Pending, moment, open_pause, pending, run_status
 from durable_nb.core.retain import Candidate
 from durable_nb.model.codec import Stored, decode
-from durable_nb.model.entries import Log, Row, Run, ToolCall
+from durable_nb.model.entries import Log, ToolCall
 from durable_nb.model.errors import InvalidInput
 from durable_nb.model.values import loads
 from durable_nb.stores import extensions, refusals
@@ -76,15 +76,13 @@ def statuses(rows: Iterable[RunRow]) -> list[RunStatus]:
 
 def pending_of(
     execution_id: str, agent: str, step: Iterable[Stored], load: Callable[[str], Log]
-) -> Pending:
+) -> Pending | None:
     """The open pause at the end of a step's rows. A fork's step began in its parent: its rows are
-    those of the whole history, which `load` finds."""
-    rows: Sequence[Row] = [decode(stored, execution_id) for stored in step]
-    if not isinstance(rows[0].entry, ToolCall):
-        rows = load(execution_id).rows
-        calls = (at for at, row in enumerate(rows) if isinstance(row.entry, ToolCall))
-        rows = rows[max(calls) :]
-    return pending(Run(execution_id, agent, prompt="", created_at=0, session=""), rows)
+    in the whole history, which `load` finds; by then somebody may have answered."""
+    rows = [decode(stored, execution_id) for stored in step]
+    if isinstance(rows[0].entry, ToolCall):
+        return pending(execution_id, agent, rows)
+    return open_pause(load(execution_id))
 
 
 def candidates(runs: Iterable[Newest]) -> Iterable[Candidate]:

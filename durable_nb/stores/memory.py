@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
-from durable_nb.core.nodes import Checkpoint, Pending, checkpoints
+from durable_nb.core.nodes import Checkpoint, Pending, checkpoints, open_pause
 from durable_nb.core.retain import prunable
 from durable_nb.model.codec import Stored, encode
 from durable_nb.model.entries import Answer, End, Entry, Log, Reentry, Row, Run
@@ -18,7 +18,6 @@ from durable_nb.stores.listing import (
     Newest,
     candidates,
     effect_row,
-    pending_of,
     refuse_removal,
     session_of,
     statuses,
@@ -164,10 +163,9 @@ class MemoryCheckpointer:
     def list_pending_interrupts(self) -> Sequence[Pending]:
         with self._open():
             paused = [kept for kept in self._runs.values() if _waits(kept)]
-            return [
-                pending_of(kept.run.execution_id, kept.run.agent, _step(kept.rows), self.load)
-                for kept in sorted(paused, key=lambda kept: kept.seqs[-1])
-            ]
+            paused.sort(key=lambda kept: kept.seqs[-1])
+            logs = (self.load(kept.run.execution_id) for kept in paused)
+            return [each for each in map(open_pause, logs) if each is not None]
 
     def effects(self, execution_id: str) -> Sequence[EffectRow]:
         with self._open():
@@ -278,12 +276,6 @@ class MemoryCheckpointer:
         self._seq += 1
         kept.rows.append(stored)
         kept.seqs.append(self._seq)
-
-
-def _step(rows: list[Stored]) -> list[Stored]:
-    """The rows from the newest `ToolCall` on."""
-    calls = [at for at, stored in enumerate(rows) if stored.kind == "tool_call"]
-    return rows[max(calls, default=0) :]
 
 
 def _waits(kept: _Kept) -> bool:

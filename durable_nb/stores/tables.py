@@ -99,10 +99,11 @@ def session(read: Read, execution_id: str) -> Sequence[str]:
 def pending(read: Read, load: Callable[[str], Log]) -> Sequence[Pending]:
     """The pauses that wait for a decision, oldest first."""
     steps = groupby(read(_PENDING), key=itemgetter(0, 1))
-    return [
+    found = (
         pending_of(execution_id, agent, (Stored(*row[2:]) for row in step), load)
         for (execution_id, agent), step in steps
-    ]
+    )
+    return [each for each in found if each is not None]
 
 
 def entry_values(run: int, s: Stored) -> tuple[object, ...]:

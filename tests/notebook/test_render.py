@@ -7,9 +7,10 @@ from html.parser import HTMLParser
 import pytest
 
 from durable_nb import Agent, MemoryCheckpointer, ScriptedModel, call, interrupt
+from durable_nb.core.text import visible
 from durable_nb.notebook.portrait import Look, portrait
 from durable_nb.notebook.render import html, text
-from durable_nb.notebook.words import literal, visible
+from durable_nb.notebook.words import readable
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -137,4 +138,4 @@ def test_a_context_of_many_fields_is_cut_and_says_so() -> None:
     ],
 )
 def test_values_are_shown_as_they_would_be_typed(value: object, shown: str) -> None:
-    assert literal(value) == shown
+    assert readable(value) == shown
