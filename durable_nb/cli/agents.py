@@ -93,14 +93,10 @@ def _module(name: str) -> object:
 
 
 def _check_store(agent: Agent, store: Checkpointer) -> None:
-    if _key(agent.checkpointer) != _key(store):
+    from durable_nb.stores.open import store_key
+
+    if store_key(agent.checkpointer) != store_key(store):
         raise InvalidInput(
             f"agent {agent.name!r} keeps its runs in {agent.checkpointer!r}, and --store names "
             f"{store!r}; leave --store out, or give the agent no checkpointer of its own"
         )
-
-
-def _key(store: Checkpointer) -> object:
-    """Equal for two objects that are the same store."""
-    place = getattr(store, "path", None) or getattr(store, "dsn", None)
-    return (place, getattr(store, "schema", None)) if place else id(store)

@@ -10,7 +10,6 @@ from durable_nb.model.errors import InvalidInput, UnknownAgent
 
 if TYPE_CHECKING:
     from durable_nb.runtime.agent import Agent
-    from durable_nb.stores.protocol import Checkpointer
 
 
 def defined(names: Mapping[str, Any]) -> dict[str, Agent]:
@@ -48,25 +47,16 @@ def find(names: Mapping[str, Any], wanted: str) -> Agent:
 
 def in_use(agent: Agent, variable: str) -> Agent:
     """The agent, if its runs are in the store that magics look at."""
-    from durable_nb.stores.open import default_store
+    from durable_nb.stores.open import default_store, store_key
 
     theirs, ours = agent.checkpointer, default_store()
-    if not same_store(theirs, ours):
+    if store_key(theirs) != store_key(ours):
         path = getattr(theirs, "path", None)
         raise InvalidInput(
             f"agent {agent.name!r} keeps its runs in {theirs!r}, and {ours!r} is in use; "
             f"%durable use {variable if path is None else path}"
         )
     return agent
-
-
-def same_store(one: Checkpointer, other: Checkpointer) -> bool:
-    return store_key(one) == store_key(other)
-
-
-def store_key(store: Checkpointer) -> object:
-    """Equal for two objects that are the same store."""
-    return getattr(store, "path", None) or id(store)
 
 
 def _nobody(wanted: str, here: Mapping[str, Agent]) -> str:

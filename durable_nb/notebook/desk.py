@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from durable_nb.notebook import agents
 from durable_nb.notebook.handle import Handle, cell_number
 from durable_nb.notebook.local import LocalRun
-from durable_nb.stores.open import default_store
+from durable_nb.stores.open import default_store, store_key
 
 if TYPE_CHECKING:
     from durable_nb.notebook.screen import Screen
@@ -57,7 +57,7 @@ class Desk:
 
     def _local(self, execution_id: str, agent: Callable[[], Agent]) -> LocalRun:
         store = default_store()
-        key = agents.store_key(store), execution_id
+        key = store_key(store), execution_id
         if key not in self._runs:
             self._runs[key] = LocalRun(store, execution_id, agent=agent, screen=self._screen)
         return self._runs[key]

@@ -42,6 +42,12 @@ def _made(target: str) -> Checkpointer:
     return PostgresCheckpointer(target)
 
 
+def store_key(store: Checkpointer) -> object:
+    """Equal for two objects that are the same store."""
+    place = getattr(store, "path", None) or getattr(store, "dsn", None)
+    return (place, getattr(store, "schema", None)) if place else id(store)
+
+
 def default_store() -> Checkpointer:
     """The store that was chosen with `use_store`, else `DURABLE_NB_STORE`, else the file
     `.durable/runs.sqlite3` under the working directory."""
