@@ -41,7 +41,7 @@ CARDS = 8  # how many of a run's cards are kept up to date
 
 
 class LocalRun:
-    """One run here. `agent` finds its agent when it is needed; There is one object a run and
+    """One run here. `agent` finds its agent when it is needed. There is one object a run and
     kernel, so that all its cards say the same."""
 
     def __init__(
@@ -122,11 +122,12 @@ class LocalRun:
 
     def click(self, decision: Resume | None, pause: int | None) -> None:
         """What a button does: claim here and now, let a thread drive. Errors land on the card."""
-        from durable_nb.runtime.claim import claim
+        from durable_nb.runtime.claim import Wish, claim
         from durable_nb.runtime.engine import background
 
         try:
-            run = claim(self.agent(), self.execution_id, decision=decision, pause=pause)
+            wish = Wish(decision=decision, pause=pause)
+            run = claim(self.agent(), self.execution_id, wish)
         except Exception as error:  # noqa: BLE001  # nobody sees what a callback raises
             self._error = _line(error)
         else:
@@ -159,15 +160,15 @@ class LocalRun:
         self, *, notes: tuple[str, ...] = (), take_over: bool = False, quiet: bool = False
     ) -> None:
         """Claim a run that died or failed, and drive it here."""
-        from durable_nb.runtime.claim import claim
+        from durable_nb.runtime.claim import Wish, claim
 
-        run = claim(self.agent(), self.execution_id, take_over=take_over)
+        run = claim(self.agent(), self.execution_id, Wish(take_over=take_over))
         self.drive_here(run, notes=notes, quiet=quiet)
 
     def decide(self, decision: Resume, pause: int | None) -> None:
         """Answer a pause and drive on here. If that pause has this same answer already, go on from
         where the run is."""
-        from durable_nb.runtime.claim import claim
+        from durable_nb.runtime.claim import Wish, claim
 
         log = self.log()
         number = gate(log, pause)
@@ -175,8 +176,8 @@ class LocalRun:
         if recorded is not None and same(recorded, decision):
             self.forward((already(recorded),))
             return
-        run = claim(self.agent(), self.execution_id, decision=decision, pause=number)
-        self.drive_here(run)
+        wish = Wish(decision=decision, pause=number)
+        self.drive_here(claim(self.agent(), self.execution_id, wish))
 
     def _attach(self, notes: tuple[str, ...], *, quiet: bool) -> None:
         """A run that somebody drives: wait if that is us, else say so."""

@@ -11,12 +11,13 @@ from durable_nb.core.nodes import moment
 from durable_nb.core.state import State
 from durable_nb.llm.protocol import Model
 from durable_nb.model.decisions import Resume
+from durable_nb.model.errors import AlreadyResumed, DurableError, RunIsLive
 from durable_nb.model.values import digest, dumps, freeze
 from durable_nb.runtime import engine
 from durable_nb.runtime.actor import Definition
 from durable_nb.runtime.begin import start, start_fork
-from durable_nb.runtime.checks import check_model, check_options, check_text
-from durable_nb.runtime.claim import claim
+from durable_nb.runtime.checks import check_model, check_options, check_text, placed
+from durable_nb.runtime.claim import Wish, claim
 from durable_nb.runtime.loop import Drive, drive
 from durable_nb.runtime.ports import SYSTEM, Ports
 from durable_nb.runtime.result import RunResult
@@ -114,18 +115,15 @@ class Agent:
         Raises `UnknownExecution`, `AgentMismatch`, `MissingTool`, `RunPaused`, `AlreadyResumed`,
         `RunIsLive`, `NotStorable`, `InvalidInput`: nothing was done then.
         """
-        return drive(
-            claim(
-                self,
-                execution_id,
-                decision=resume_value,
-                prompt=prompt,
-                pause=pause,
-                take_over=take_over,
-                workdir=workdir,
-                move=move,
-            )
+        wish = Wish(
+            decision=resume_value,
+            prompt=prompt,
+            pause=pause,
+            take_over=take_over,
+            workdir=workdir,
+            move=move,
         )
+        return drive(claim(self, execution_id, wish))
 
     async def aresume(
         self,
@@ -139,10 +137,7 @@ class Agent:
         move: bool = False,
     ) -> RunResult:
         """`resume` without blocking the event loop."""
-        claimed = partial(
-            claim,
-            self,
-            execution_id,
+        wish = Wish(
             decision=resume_value,
             prompt=prompt,
             pause=pause,
@@ -150,7 +145,7 @@ class Agent:
             workdir=workdir,
             move=move,
         )
-        return await engine.awaited(lambda stop: drive(claimed(), stop))
+        return await engine.awaited(lambda stop: drive(claim(self, execution_id, wish), stop))
 
     def fork(
         self,
@@ -193,7 +188,11 @@ class Agent:
         return await engine.awaited(lambda stop: drive(forked(), stop))
 
     def sweep(self) -> list[RunResult]:
-        """Go on with every run of this agent whose pause has expired: a no, marked as a timeout."""
+        """Go on with every run of this agent whose pause has expired: a no, marked as a timeout.
+
+        A run that cannot go on does not keep the others waiting: what it raises is raised at the
+        end. One that somebody else goes on with meanwhile is theirs.
+        """
         due = self.ports.clock()
         expired = [
             pending.execution_id
@@ -202,13 +201,26 @@ class Agent:
             and pending.expires_at is not None
             and pending.expires_at <= moment(due)
         ]
-        return [self.resume(execution_id) for execution_id in expired]
+        results: list[RunResult] = []
+        refused: list[DurableError] = []
+        for execution_id in expired:
+            try:
+                results.append(self.resume(execution_id))
+            except (AlreadyResumed, RunIsLive):
+                continue
+            except DurableError as error:
+                refused.append(error)
+        if refused:
+            for other in refused[1:]:
+                refused[0].add_note(f"and {other}")
+            raise refused[0]
+        return results
 
     def definition(self) -> Definition:
         """What this agent is made of, as text: what a later process compares itself with."""
         parts = {
             "system_prompt": self.system_prompt,
-            "model": getattr(self.llm, "name", None) or type(self.llm).__name__,
+            "model": _name_of(self.llm),
             "tools": {each.name: each.source for each in self.tools},
         }
         return Definition(dumps(freeze(parts)), digest(parts))
@@ -233,5 +245,11 @@ class Agent:
         workdir: Place,
         tags: Sequence[str],
     ) -> Drive:
-        place = None if workdir is None else os.path.abspath(workdir)
+        place = placed(workdir)
         return start(self, prompt, execution_id=execution_id, workdir=place, tags=tags)
+
+
+def _name_of(llm: Model) -> str:
+    """What a model says that it is, else its class."""
+    name = getattr(llm, "name", None)
+    return name if isinstance(name, str) and name else type(llm).__name__

@@ -30,9 +30,10 @@ from durable_nb.stores import refusals
 PATIENCE = 2.0  # seconds that a resume waits for whoever drives the run
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What a resume asks for: an answer to a pause, a prompt, or just to go on."""
+    """What a resume asks for: an answer to a pause, a prompt, or just to go on. The fields are the
+    arguments of `Agent.resume`. Raises `InvalidInput` for what cannot be asked."""
 
     decision: Resume | None = None
     pause: int | None = None
@@ -50,24 +51,13 @@ class Wish:
                 raise InvalidInput("answer the pause first, then go on with a prompt")
 
 
-def claim(
-    agent: Actor,
-    execution_id: str,
-    *,
-    decision: Resume | None = None,
-    pause: int | None = None,
-    prompt: str | None = None,
-    take_over: bool = False,
-    workdir: str | os.PathLike[str] | None = None,
-    move: bool = False,
-) -> Drive:
+def claim(agent: Actor, execution_id: str, wish: Wish) -> Drive:
     """Append the entry that makes this process the run's driver.
 
     With a `prompt` the newest run of the session is meant, and one that is over is followed by the
     session's next. Raises `UnknownExecution`, `AgentMismatch`, `MissingTool`, `RunPaused`,
     `AlreadyResumed`, `RunIsLive`, `NotStorable` or `InvalidInput`; nothing was written then.
     """
-    wish = Wish(decision, pause, prompt, take_over, workdir, move)
     give_up = agent.ports.monotonic() + PATIENCE
     first: tuple[str, int] | None = None
     while True:
