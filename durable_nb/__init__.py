@@ -5,12 +5,13 @@ costs next to nothing and opens nothing.
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-    from durable_nb import lab, views
+    from durable_nb import lab, views, workspace
     from durable_nb.llm.scripted import ScriptedModel
     from durable_nb.model.decisions import Resume
     from durable_nb.model.errors import (
@@ -128,18 +129,36 @@ __all__ = [
     "tool",
     "tree_hash",
     "views",
+    "workspace",
 ]
+if find_spec("psycopg") is None:  # the extra [postgres] is not installed
+    __all__.remove("PostgresCheckpointer")
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
-        value = getattr(import_module(_HOME[name]), name)
+        value = getattr(_imported(_HOME[name]), name)
     elif name in __all__:
-        value = import_module(f"durable_nb.{name}")
+        value = _imported(f"durable_nb.{name}")
     else:
-        raise AttributeError(f"module 'durable_nb' has no attribute {name!r}")
+        from difflib import get_close_matches  # only here, so that importing stays cheap
+
+        meant = get_close_matches(name, __all__, 1)
+        hint = f"; did you mean {meant[0]}?" if meant else ""
+        raise AttributeError(f"module 'durable_nb' has no attribute {name!r}{hint}")
     globals()[name] = value
     return value
+
+
+def _imported(module: str) -> Any:
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name and error.name.startswith("psycopg"):
+            raise ImportError(
+                "a PostgreSQL store needs the extra durable_nb[postgres]; install it first"
+            ) from error
+        raise
 
 
 def __dir__() -> list[str]:

@@ -23,6 +23,8 @@ class ScriptedModel:
     """
 
     def __init__(self, script: Script, *, delay: float = 0.0) -> None:
+        if isinstance(script, str):
+            raise InvalidInput(f"a script is a list of replies: ScriptedModel([{script!r}])")
         self._script = script
         self._replies, self._failures = ([], {}) if callable(script) else _sorted_out(script)
         self.delay = delay
@@ -45,8 +47,8 @@ class ScriptedModel:
             raise failures.pop(0)
         if wanted >= len(self._replies):
             raise InvalidInput(
-                f"the script has {len(self._replies)} replies and the run asked for number "
-                f"{wanted + 1}; end it with text, which ends the run"
+                f"the script has ended: the run asked for reply {wanted + 1} of "
+                f"{len(self._replies)}; let the last one be text, which ends the run"
             )
         return _reply(self._replies[wanted])
 

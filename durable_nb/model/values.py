@@ -38,7 +38,7 @@ def freeze(value: object, path: Place = "value", depth: int = 0) -> Json:
     form = _FREEZE.get(type(value)) or _late(value)
     if form is None:
         raise NotStorable(
-            f"{_text(path)} is a {_type_name(value)}, which has no exact stored form; "
+            f"{_text(path)} is of type {_type_name(value)}, which has no exact stored form; "
             "use plain data (text, numbers, lists, dicts, dates, Decimal, UUID, bytes)"
         )
     if depth > DEPTH:

@@ -36,6 +36,12 @@ class RunResult:
     usage: Usage
     pending_interrupt: PendingInterrupt | None = None
 
+    def __repr__(self) -> str:
+        """Short: the transcript is in `.messages`."""
+        pause = self.pending_interrupt
+        said = self.output if pause is None else pause["reason"]
+        return f"RunResult({self.execution_id!r}, {self.status}: {said!r})"
+
 
 def result_of(execution_id: str, agent: str, state: State) -> RunResult:
     """The result that a state at rest stands for."""

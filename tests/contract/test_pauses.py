@@ -643,7 +643,7 @@ def test_a_context_changed_after_the_pause_is_stored_as_it_was(store, elsewhere)
     ("context", "place"),
     [
         ({"a": [object()]}, r"context['a'][0]"),
-        (object(), "context is a object"),
+        (object(), "context is of type object"),
         ({"when": lambda: 1}, "context['when']"),
         ({1, (2, object)}, "context member"),
     ],

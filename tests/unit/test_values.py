@@ -100,8 +100,8 @@ MADRID = ZoneInfo("Europe/Madrid")
 @pytest.mark.parametrize(
     ("value", "path"),
     [
-        (object(), "value is a object"),
-        (Colour.RED, "value is a "),
+        (object(), "value is of type object"),
+        (Colour.RED, "value is of type "),
         (Level.LOW, "Level"),
         (Text("x"), "Text"),
         (Order("1"), "Order"),
@@ -111,7 +111,7 @@ MADRID = ZoneInfo("Europe/Madrid")
         (1j, "complex"),
         (range(3), "range"),
         (len, "builtin_function_or_method"),
-        ({"a": [1, {"b": object()}]}, r"value\['a'\]\[1\]\['b'\] is a object"),
+        ({"a": [1, {"b": object()}]}, r"value\['a'\]\[1\]\['b'\] is of type object"),
         ((1, Order("1")), r"value\[1\]"),
         ({Order("1")}, "value member"),
         ({Order("1"): 1}, "value key"),
