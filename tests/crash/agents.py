@@ -38,6 +38,48 @@ def twice_gated(store: Checkpointer, folder: Path) -> Agent:
     return bot(store, SCRIPT, _refund(Ledger(folder / "effects"), gates=["manager", "vp"]))
 
 
+def charging_first(store: Checkpointer, folder: Path) -> Agent:
+    """Logs and charges, and then asks whether that was right: only the charge is remembered."""
+    effects = Ledger(folder / "effects")
+
+    @idempotent
+    def charge(order: str) -> str:
+        effects.add(f"charge {order}")
+        return order
+
+    def refund(order: str, amount: int) -> str:
+        effects.add("logged")
+        charge(order)
+        return "kept" if interrupt("right?", {"order": order}).approved else "to be given back"
+
+    return bot(store, SCRIPT, refund)
+
+
+def gated_and_noting(store: Checkpointer, folder: Path) -> Agent:
+    """Asks for a refund, which waits for a manager, and for a note in one reply."""
+    effects = Ledger(folder / "effects")
+
+    def note(name: str) -> str:
+        effects.add(f"note {name}")
+        return f"noted {name}"
+
+    script = [[SCRIPT[0], call("note", name="a")], "done"]
+    return bot(store, script, _refund(effects, gates=["manager"]), note)
+
+
+def slow_gated(store: Checkpointer, folder: Path) -> Agent:
+    """Is held inside of its tool before it asks a manager."""
+    effects = Ledger(folder / "effects")
+    ask = _refund(effects, gates=["manager"])
+
+    def refund(order: str, amount: int) -> str:
+        effects.add("entered")
+        hold(folder)
+        return ask(order, amount)
+
+    return bot(store, SCRIPT, refund)
+
+
 def batch(store: Checkpointer, folder: Path) -> Agent:
     """Three notes in one reply; the second waits for the folder's file `go` when there is `hold`."""
     effects = Ledger(folder / "effects")
@@ -142,6 +184,9 @@ AGENTS: dict[str, Callable[[Checkpointer, Path], Agent]] = {
         small,
         gated,
         twice_gated,
+        charging_first,
+        gated_and_noting,
+        slow_gated,
         batch,
         held,
         asking,

@@ -44,6 +44,14 @@ def store(kind: str, tmp_path: Path) -> Iterator[Checkpointer]:
 
 
 @pytest.fixture
+def elsewhere(kind: str, store: Checkpointer, tmp_path: Path) -> Iterator[Checkpointer]:
+    """The store as another process sees it."""
+    opened = STORES[kind](tmp_path)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
 def file(tmp_path: Path) -> Iterator[SQLiteCheckpointer]:
     """A store that is a file, for what concerns files alone."""
     opened = SQLiteCheckpointer(tmp_path / "runs.sqlite3")
