@@ -38,13 +38,15 @@ def run_cell(desk: Desk, line: Namespace, body: str, *, cell: str | None) -> Han
     agent = agents.find(desk.names, line.agent)
     prompt = fill(body, desk.names)
     base = automatic_id(agent.name, prompt) if line.id is None else line.id
-    run = desk.run_of(agent, line.agent, _free(base) if line.new else base)
-    notes = _left_behind(desk.moved_from(cell, run.execution_id))
-    log = _stored(run.execution_id)
+    execution_id = _free(base) if line.new else base
+    log = _stored(execution_id)
+    if log is not None:
+        _refuse_another(log, agent, prompt)
+    run = desk.run_of(agent, line.agent, execution_id)
+    notes = _left_behind(desk.moved_from(cell, execution_id))
     if log is None:
         _start(run, agent, prompt, (*notes, *_own(line.new, base)), quiet=line.quiet)
     else:
-        _refuse_another(log, agent, prompt)
         run.forward(notes, quiet=line.quiet)
     _at_a_pause(run, agent, line.on_pause, line.timeout)
     return desk.drawn(run)

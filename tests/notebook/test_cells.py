@@ -176,6 +176,16 @@ def test_another_agents_run_is_refused(notebook: Notebook, bot: Agent) -> None:
     assert isinstance(ran.error, AgentMismatch)
 
 
+def test_a_cell_that_was_refused_changes_nothing_of_who_drives_the_run(
+    notebook: Notebook, bot: Agent
+) -> None:
+    notebook(CELL)
+    notebook.names["other"] = Agent("other-bot", ScriptedModel(["hello"]))
+    notebook("%%durable other --id refund-1042\nRefund order 1042")
+    notebook("%%durable other --id refund-1042\nAnother prompt")
+    assert notebook("%durable approve refund-1042 --pause 3").value.status == "completed"
+
+
 def test_an_unknown_agent_is_named_beside_those_that_there_are(
     notebook: Notebook, bot: Agent
 ) -> None:
