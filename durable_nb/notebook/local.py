@@ -10,7 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -29,6 +29,7 @@ from durable_nb.notebook.portrait import (
     unreadable,
     went_on,
 )
+from durable_nb.notebook.pulse import beating
 
 if TYPE_CHECKING:
     from durable_nb.notebook.screen import Screen
@@ -109,7 +110,8 @@ class LocalRun:
         try:
             self._begin()
             self.show(Look(notes=notes), quiet=quiet)
-            drive(run)
+            with self._shown_while(run):
+                drive(run)
         except KeyboardInterrupt:
             self._stopped = True
             raise
@@ -117,7 +119,7 @@ class LocalRun:
             self._error = _line(error)
             raise
         finally:
-            self.store.release(run.lease)
+            self.store.release(run.lease)  # also where the card was interrupted before the drive
             self.redraw()
 
     def click(self, decision: Resume | None, pause: int | None) -> None:
@@ -192,10 +194,17 @@ class LocalRun:
         from durable_nb.runtime.loop import drive
 
         try:
-            drive(run, stop)
+            with self._shown_while(run):
+                drive(run, stop)
         except Exception as error:  # noqa: BLE001  # nobody sees what a thread raises
             self._error = _line(error)
         self.redraw()
+
+    def _shown_while(self, run: Drive) -> AbstractContextManager[None]:
+        """Where somebody can watch, the cards follow the run; a file gets the last one alone."""
+        if self._screen.clickable() and self._screen.redraws():
+            return beating(run, self.redraw)
+        return nullcontext()
 
     def _begin(self) -> None:
         self._error, self._stopped = None, False
