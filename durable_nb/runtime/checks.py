@@ -36,6 +36,8 @@ def check_model(llm: object) -> None:
             "version does not have yet; pass an object with complete(messages, tools), such as "
             "ScriptedModel([...])"
         )
+    if isinstance(llm, type):
+        raise InvalidInput(f"llm={llm!r} is a class; make a model of it: llm={llm.__name__}(...)")
     if not callable(getattr(llm, "complete", None)):
         raise InvalidInput(f"llm={llm!r} has no method complete(messages, tools) -> Reply")
 
@@ -110,6 +112,18 @@ def check_edit(agent: Actor, state: State, edited: Mapping[str, object]) -> None
         raise InvalidInput(f"the edit was not taken: {error}") from error
 
 
+def placed(workdir: str | os.PathLike[str] | None) -> str | None:
+    """A working directory as a run keeps it. Raises `InvalidInput` for what is not a path."""
+    if workdir is None:
+        return None
+    try:
+        place = os.path.abspath(os.fsdecode(workdir))
+    except TypeError as error:
+        raise InvalidInput(f"workdir is a path, not {workdir!r}") from error
+    check_text(place, "a workdir")
+    return place
+
+
 def checked_place(
     execution_id: str, state: State, workdir: str | os.PathLike[str] | None, *, move: bool
 ) -> str | None:
@@ -117,7 +131,7 @@ def checked_place(
 
     Raises `InvalidInput` for another directory that was not asked for with `move=True`.
     """
-    place = None if workdir is None else os.path.abspath(workdir)
+    place = placed(workdir)
     if place is None or place == state.workdir:
         return None
     if state.workdir is not None and not move:
