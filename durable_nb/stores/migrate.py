@@ -18,6 +18,11 @@ from durable_nb.stores.mounts import network_file_system
 APPLICATION_ID = 0x64_6E_62_31  # "dnb1"
 MIGRATIONS = ("sqlite_0001_runs.sql",)
 
+_MARKS = """
+select a.application_id, v.user_version, (select count(*) from sqlite_schema)
+from pragma_application_id as a, pragma_user_version as v
+"""  # in one statement, and so of one moment: another process may be making the store meanwhile
+
 
 def migrate(db: sqlite3.Connection, path: object) -> None:
     """Bring the file up to date, whoever else is doing the same."""
@@ -64,9 +69,7 @@ def check(db: sqlite3.Connection, path: object) -> int:
 
     Raises `StoreUnusable` for another program's file and for one of a newer version; reads only.
     """
-    (application,) = db.execute("pragma application_id").fetchone()
-    (version,) = db.execute("pragma user_version").fetchone()
-    (tables,) = db.execute("select count(*) from sqlite_schema").fetchone()
+    application, version, tables = db.execute(_MARKS).fetchone()
     if application != APPLICATION_ID and (tables or version or application):
         raise refusals.unusable(
             path, "is another program's SQLite file", "choose another path; it was left as it is"

@@ -270,6 +270,26 @@ def test_a_file_that_takes_no_more_says_why_and_keeps_what_it_has(
     assert store.append(lease, large, at=12).number == 2
 
 
+class Interleaved(sqlite3.Connection):
+    """A connection during whose first statement somebody else makes the store."""
+
+    path: Path
+
+    def execute(self, *statement):
+        (row,) = super().execute(*statement).fetchall()
+        with closing(sqlite3.connect(self.path, isolation_level=None)) as theirs:
+            migrate.for_writing(theirs, self.path, "FULL")
+        return super().execute(f"values ({', '.join('?' * len(row))})", row)
+
+
+def test_a_file_that_becomes_a_store_while_it_is_looked_at_is_no_other_programs(path: Path) -> None:
+    Interleaved.path = path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with closing(sqlite3.connect(path, isolation_level=None, factory=Interleaved)) as db:
+        assert migrate.check(db, path) == 0
+        assert migrate.check(db, path) == len(MIGRATIONS)
+
+
 def test_a_migration_that_fails_leaves_the_file_as_it_was(path, monkeypatch) -> None:
     monkeypatch.setattr(migrate, "_statements", lambda name: ["create table a (x)", "nonsense"])
     with pytest.raises(StoreUnusable, match="syntax error"):
