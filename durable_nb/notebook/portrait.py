@@ -8,14 +8,13 @@ from typing import Literal, TypeAlias, cast
 
 from durable_nb.core.decide import arguments_of
 from durable_nb.core.explain import call_text, explain
-from durable_nb.core.nodes import Checkpoint, checkpoints, moment, node_id, status_of
+from durable_nb.core.nodes import moment, node_id, status_of
 from durable_nb.core.state import State, state_of
-from durable_nb.core.text import aligned, literal
-from durable_nb.model.entries import Answer, End, Log, Pause, Reentry, ToolCall, Turn
-from durable_nb.notebook.words import head, readable, word
+from durable_nb.model.entries import Answer, End, Log, Pause, ToolCall, Turn
+from durable_nb.notebook.timeline import timeline, tool_errors, verdict
+from durable_nb.notebook.words import readable, word
 
 Tone: TypeAlias = Literal["amber", "green", "slate", "blue", "red"]
-DETAIL = 160  # characters of a timeline's last column
 NOTEBOOK = "notebook:"  # the tag that says where a run was started
 
 
@@ -88,17 +87,13 @@ def portrait(log: Log, look: Look) -> Portrait:
     if look.error is not None:
         said.insert(0, Block(look.error, ""))
     steps = Steps(tuple(timeline(log, times=look.opened)), look.opened)
-    return replace(drawn, parts=(*said, *drawn.parts, steps))
+    facts = (*drawn.facts, *_errors(log))
+    return replace(drawn, facts=facts, parts=(*said, *drawn.parts, steps))
 
 
 def unreadable(execution_id: str, error: str) -> Portrait:
     """The card of a run that cannot be read any more."""
     return Portrait("red", "✗", "cannot be read", execution_id, (), (Block(error, ""),))
-
-
-def timeline(log: Log, *, times: bool) -> list[str]:
-    """A run's rows, aligned: `#0 turn:0/tool:refund  hitl_pause  interrupted  manager_approval`."""
-    return aligned(_columns(row, times) for row in checkpoints(log))
 
 
 def prompt_of(log: Log) -> str:
@@ -222,13 +217,14 @@ def _tally(log: Log, state: State) -> Iterable[str]:
         yield f"{state.usage.total_tokens:,} tokens"
 
 
+def _errors(log: Log) -> list[str]:
+    errors = len(tool_errors(log))
+    return [_count(errors, "tool error")] if errors else []
+
+
 def _deciders(log: Log) -> list[str]:
     answers = [row.entry for row in log.own if isinstance(row.entry, Answer)]
-    return list(dict.fromkeys(_verdict(each) for each in answers))
-
-
-def _verdict(answer: Answer) -> str:
-    return f"{'approved' if answer.approved else 'rejected'} by {answer.by}"
+    return list(dict.fromkeys(verdict(each) for each in answers))
 
 
 def _origin(log: Log) -> list[str]:
@@ -239,28 +235,6 @@ def _fields(context: object) -> Iterable[tuple[str, str]]:
     if isinstance(context, Mapping):
         return ((str(name), readable(value)) for name, value in context.items())
     return () if context is None else (("", readable(context)),)
-
-
-def _columns(row: Checkpoint, times: bool) -> tuple[str, ...]:
-    place = f"#{row.node_index} {row.node_id}"
-    when = (f"{row.created_at:%H:%M:%S}",) if times else ()
-    detail = " ".join(_detail(row).split())
-    return (*when, place, row.step_type, row.status, head(detail, DETAIL))
-
-
-def _detail(row: Checkpoint) -> str:
-    match row.entry:
-        case Pause(reason=reason):
-            return f"{reason} (pause {row.number})"
-        case Answer(edited=edited, reason=reason) as answer:
-            changes = "".join(f", {name}={literal(new)}" for name, new in (edited or {}).items())
-            return _verdict(answer) + changes + (f": {reason}" if reason else "")
-        case Reentry(by=by):
-            return f"by {by}, after a crash"
-        case End(error=str(error)):
-            return error
-        case _:
-            return ""
 
 
 def _count(number: int, noun: str) -> str:
