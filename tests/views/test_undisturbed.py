@@ -31,6 +31,7 @@ OPENS = {  # every module or folder that opens files by itself, and what it open
     "stores/lock_owners.py": "/proc",
     "stores/locks.py": "the side file of locks",
     "stores/migrate.py": "the package's own SQL",
+    "stores/mounts.py": "/proc",
     "stores/pg_process.py": "/proc",
     "stores/pg_session.py": "the package's own SQL",
     "tour/__init__.py": "the notebook that it copies",
