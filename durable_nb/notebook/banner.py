@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING
 
 from durable_nb.model.errors import DurableError
 from durable_nb.stores.glance import Counts, glance
+from durable_nb.stores.sqlite_file import DEFAULT
 
 if TYPE_CHECKING:
     from durable_nb.stores.protocol import Checkpointer
-
-DEFAULT = ".durable/runs.sqlite3"  # as in stores.open, which is not worth loading for a line
 
 
 def banner() -> str:
     """The store in use, how many runs it has, and how many wait. Never raises: what is wrong with
     a store must not keep the magics from loading."""
-    place = os.environ.get("DURABLE_NB_STORE") or DEFAULT
+    place = os.environ.get("DURABLE_NB_STORE") or str(DEFAULT)
     if "durable_nb.stores.open" not in sys.modules and "://" not in place:
         path = Path(place).expanduser()
         if not path.exists():

@@ -8,8 +8,7 @@ from pathlib import Path
 from durable_nb.model.errors import InvalidInput
 from durable_nb.stores.protocol import Checkpointer
 from durable_nb.stores.sqlite import SQLiteCheckpointer
-
-DEFAULT = Path(".durable", "runs.sqlite3")
+from durable_nb.stores.sqlite_file import DEFAULT
 
 _opened: dict[str, Checkpointer] = {}
 _chosen: Checkpointer | None = None

@@ -35,7 +35,7 @@ from durable_nb.stores.protocol import (
     RunStatus,
     Session,
 )
-from durable_nb.stores.sqlite_file import SQLiteFile, Values
+from durable_nb.stores.sqlite_file import DEFAULT, SQLiteFile, Values
 from durable_nb.stores.sqlite_reader import RUNS, SQLiteReader
 from durable_nb.stores.upkeep import cancel, cutoff
 
@@ -96,7 +96,7 @@ class SQLiteCheckpointer:
         *,
         synchronous: Literal["FULL", "NORMAL"] = "FULL",
     ) -> None:
-        self.path = Path(path or Path(".durable", "runs.sqlite3")).absolute()
+        self.path = Path(path or DEFAULT).absolute()
         self._synchronous = synchronous
         prepare = partial(for_writing, path=self.path, synchronous=synchronous)
         self._file = SQLiteFile(self.path, prepare)

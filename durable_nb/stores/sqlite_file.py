@@ -22,15 +22,14 @@ from urllib.parse import quote
 from durable_nb.model.errors import StoreCorrupt, StoreError
 from durable_nb.stores import refusals
 
+DEFAULT = Path(".durable", "runs.sqlite3")  # under the working directory, if nobody says otherwise
 BUSY_SECONDS = 60.0  # how long another process may hold the write lock before we give up
 
+Mode: TypeAlias = Literal["rwc", "ro"]
 Values: TypeAlias = Sequence[object]
 T = TypeVar("T")
 
 _inherited: list[object] = []  # a parent's connections: a forked child must not even close them
-
-
-Mode: TypeAlias = Literal["rwc", "ro"]
 
 
 class SQLiteFile:
