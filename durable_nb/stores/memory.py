@@ -181,8 +181,10 @@ class MemoryCheckpointer:
 
     def sessions(self, *, limit: int | None = None, offset: int = 0) -> Sequence[Session]:
         with self._open():
-            newest = {row.session: row for row in reversed(self.run_rows())}
-            page = sorted(newest.values(), key=self.run_rows().index)[offset:][:limit]
+            newest: dict[str, RunRow] = {}
+            for row in self.run_rows():  # newest first
+                newest.setdefault(row.session, row)
+            page = list(newest.values())[offset:][:limit]
             return [_session(self._of_session(row.session), row) for row in page]
 
     def cancel(self, execution_id: str, *, by: str | None = None) -> None:
