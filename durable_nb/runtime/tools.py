@@ -65,10 +65,6 @@ class Tool:
     def schema(self) -> dict[str, Any]:
         return self._schema
 
-    @property
-    def is_async(self) -> bool:
-        return inspect.iscoroutinefunction(self.function)
-
     def validate(self, arguments: Mapping[str, object]) -> dict[str, Any]:
         """The arguments as the function's annotations want them. Raises `ValueError` in words."""
         try:
