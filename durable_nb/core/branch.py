@@ -69,7 +69,8 @@ def _found(execution_id: str, rows: Sequence[Row], at: str | int | None) -> Row:
             return row
     nodes = dict.fromkeys(node_id(row.entry) for row in rows)
     raise ForkRefused(
-        f"run {execution_id!r} has no entry {at!r}; it has 1 to {rows[-1].number}, at {', '.join(nodes)}"
+        f"run {execution_id!r} has no entry {at!r}; fork at a number from 1 to {rows[-1].number}, or "
+        f"at one of {', '.join(nodes)}"
     )
 
 

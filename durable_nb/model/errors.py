@@ -21,7 +21,7 @@ DurableError
 └── StoreError                  the store said no: nothing more can be written
     ├── StaleLog                another writer's entry is newer
     ├── StoreBusy               another process held the store for too long
-    ├── StoreCorrupt            a row is not what was written
+    ├── StoreCorrupt            a row is not what was written, or the file is damaged
     └── StoreUnusable           not a store, read-only, deleted, closed, newer
 """
 
@@ -114,7 +114,7 @@ class StoreBusy(StoreError):
 
 
 class StoreCorrupt(StoreError):
-    """A row is not what was written. The message names run and entry."""
+    """A row is not what was written: the message names run and entry. Or a whole file is damaged."""
 
 
 class StoreUnusable(StoreError):

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from durable_nb.notebook.desk import Desk
     from durable_nb.notebook.handle import Handle
 
-
 T = TypeVar("T")
 
 OURS = ("durable_nb.notebook", "durable_nb.runtime")
@@ -101,7 +100,7 @@ class DurableMagics(Magics):
 
         missing = [name for name in line.frames if name not in self.desk.names]
         if missing:
-            raise InvalidInput(f"--with {missing[0]}: no variable of that name is defined here")
+            raise InvalidInput(f"--with {missing[0]}: no variable of that name here; run its cell")
         frames = {name: self.desk.names[name] for name in line.frames}
         return self._named(line.name, views.sql(query, frames=frames))
 

@@ -31,7 +31,10 @@ order by c.begun
 
 @contextmanager
 def inside_sqlite(path: Path) -> Iterator[Inside]:
-    """The store's inside, while its file is open. Raises `StoreUnusable` for a file that is not there or no store."""
+    """The store's inside, while its file is open.
+
+    Raises `StoreUnusable` for a file that is not there, or is no store.
+    """
     with closing(reading(path)) as file:
         ((version,),) = file.read("pragma user_version")
         yield Inside(

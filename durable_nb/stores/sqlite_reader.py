@@ -46,7 +46,6 @@ from runs as r join entries as e
 {where} order by r.key desc
 """
 
-
 _SESSIONS = """
 select s.session, s.runs, f.created, f.prompt, n.id
 from (

@@ -2,7 +2,7 @@
 
 Rows of a log never change, so entries are taken by `seq`; the list of runs is replaced whole. A
 query sees nothing but these tables and the frames it is given: no file, no extension, no setting.
-DuckDB is not let near the store's own file, see JUPYTER.md section 4.2.
+DuckDB is not let near the store's own file: opening it in the process that writes it loses commits.
 """
 
 from __future__ import annotations

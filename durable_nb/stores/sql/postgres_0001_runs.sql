@@ -1,4 +1,4 @@
--- The same tables as on SQLite; COSTS and reasons are noted there. All live in a schema of their own.
+-- The same tables as on SQLite; the reasons are noted there. All live in a schema of their own.
 create table runs (
   key bigint generated always as identity primary key,
   id text not null unique,
