@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from durable_nb.cli import options, screen, shapes, text
 from durable_nb.cli.pauses import pause_text, ways_to_decide
@@ -14,7 +14,9 @@ from durable_nb.core.state import State, state_of
 from durable_nb.model.entries import Answer, End, Entry, Log, Pause, Reentry, ToolCall
 
 if TYPE_CHECKING:
-    from durable_nb.stores.protocol import EffectRow, RunStatus
+    from durable_nb.stores.protocol import EffectRow, RunStatus, Session
+
+T = TypeVar("T")
 
 _PROMPT = 60  # characters of a prompt in a list
 
@@ -43,55 +45,46 @@ def add_pending(commands: options.Commands) -> None:
 
 def _runs(chosen: argparse.Namespace) -> int:
     store = options.store_of(chosen)
-    runs = store.runs()
-    if chosen.json:
-        screen.show_json([shapes.record(run) for run in runs])
-    elif runs:
-        screen.show(_runs_table(runs))
-    else:
-        screen.say(f"no runs in {store!r}")
-    return 0
-
-
-def _runs_table(runs: Sequence[RunStatus]) -> str:
-    head = ("run", "agent", "status", "steps", "updated", "prompt")
-    rows = [
-        (
-            r.execution_id,
-            r.agent,
-            r.status,
-            r.steps,
-            text.local(r.updated_at),
-            text.line(r.prompt, _PROMPT),
-        )
-        for r in runs
-    ]
-    return text.table(head, rows)
+    return _list(chosen, store.runs(), _runs_table, f"no runs in {store!r}")
 
 
 def _sessions(chosen: argparse.Namespace) -> int:
     store = options.store_of(chosen)
     sessions = store.sessions(limit=chosen.limit, offset=chosen.offset)
+    nothing = f"no sessions in {store!r}" if chosen.offset == 0 else "no more sessions"
+    return _list(chosen, sessions, _sessions_table, nothing)
+
+
+def _list(
+    chosen: argparse.Namespace,
+    found: Sequence[T],
+    table: Callable[[Sequence[T]], str],
+    nothing: str,
+) -> int:
+    """Print what was found in the form that is wanted, or say that there is nothing."""
     if chosen.json:
-        screen.show_json([shapes.record(session) for session in sessions])
-    elif sessions:
-        head = ("session", "newest", "status", "agent", "runs", "updated", "prompt")
-        rows = [
-            (
-                s.session,
-                s.newest,
-                s.status,
-                s.agent,
-                s.runs,
-                text.local(s.updated_at),
-                text.line(s.prompt, _PROMPT),
-            )
-            for s in sessions
-        ]
-        screen.show(text.table(head, rows))
+        screen.show_json([shapes.record(each) for each in found])
+    elif found:
+        screen.show(table(found))
     else:
-        screen.say(f"no sessions in {store!r}" if chosen.offset == 0 else "no more sessions")
+        screen.say(nothing)
     return 0
+
+
+def _runs_table(runs: Sequence[RunStatus]) -> str:
+    head = ("run", "agent", "status", "steps", "updated", "prompt")
+    rows = [(r.execution_id, r.agent, r.status, r.steps, *_latest(r)) for r in runs]
+    return text.table(head, rows)
+
+
+def _sessions_table(sessions: Sequence[Session]) -> str:
+    head = ("session", "newest", "status", "agent", "runs", "updated", "prompt")
+    rows = [(s.session, s.newest, s.status, s.agent, s.runs, *_latest(s)) for s in sessions]
+    return text.table(head, rows)
+
+
+def _latest(item: RunStatus | Session) -> tuple[str, str]:
+    return text.local(item.updated_at), text.line(item.prompt, _PROMPT)
 
 
 def _pending(chosen: argparse.Namespace) -> int:
@@ -147,15 +140,8 @@ def _run_text(log: Log, state: State, effects: Sequence[EffectRow]) -> Iterator[
 
 
 def _step(row: Checkpoint) -> tuple[object, ...]:
-    moment = text.local(row.created_at)
-    return (
-        row.number,
-        row.node_id,
-        row.step_type,
-        row.status,
-        moment,
-        text.line(_detail(row.entry), 200),
-    )
+    moment, detail = text.local(row.created_at), text.line(_detail(row.entry), 200)
+    return row.number, row.node_id, row.step_type, row.status, moment, detail
 
 
 def _detail(entry: Entry) -> str:
