@@ -67,7 +67,12 @@ if TYPE_CHECKING:
 _HOMES = {
     "durable_nb.llm.scripted": "ScriptedModel",
     "durable_nb.model.decisions": "Resume",
-    "durable_nb.model.errors": "AgentMismatch AlreadyResumed BudgetExceeded DurableError ExecutionExists ForkRefused IdempotencyError InvalidInput InvalidTool MissingTool NotStorable OutsideTool PauseSwallowed RunIsLive RunPaused StaleLog StoreBusy StoreCorrupt StoreError StoreUnusable TurnLimit UnknownAgent UnknownExecution",
+    "durable_nb.model.errors": (
+        "AgentMismatch AlreadyResumed BudgetExceeded DurableError ExecutionExists "
+        "ForkRefused IdempotencyError InvalidInput InvalidTool MissingTool NotStorable "
+        "OutsideTool PauseSwallowed RunIsLive RunPaused StaleLog StoreBusy StoreCorrupt "
+        "StoreError StoreUnusable TurnLimit UnknownAgent UnknownExecution"
+    ),
     "durable_nb.model.messages": "Call Message Reply Usage call",
     "durable_nb.runtime.agent": "Agent",
     "durable_nb.runtime.idempotent": "idempotent",
