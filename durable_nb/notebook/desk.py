@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -61,9 +60,3 @@ class Desk:
         if key not in self._runs:
             self._runs[key] = LocalRun(store, execution_id, agent=agent, screen=self._screen)
         return self._runs[key]
-
-
-def notebook_name() -> str | None:
-    """The notebook's file name, where a Jupyter server says it."""
-    path = os.environ.get("JPY_SESSION_NAME")
-    return os.path.basename(path) if path else None

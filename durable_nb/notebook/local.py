@@ -30,6 +30,7 @@ from durable_nb.notebook.portrait import (
     went_on,
 )
 from durable_nb.notebook.pulse import beating
+from durable_nb.notebook.screen import notebook_name
 
 if TYPE_CHECKING:
     from durable_nb.notebook.screen import Screen
@@ -213,12 +214,20 @@ class LocalRun:
         why_not = self._cannot_ask() if question else ()
         cards = list(self._cards) if self._screen.redraws() else list(self._cards)[-1:]
         for card in cards:
-            look = replace(card.look, error=self._error, stopped=self._stopped)
-            card.draw(paint(replace(look, notes=(*look.notes, *why_not))))
+            card.draw(paint(self._look(card.look, why_not)))
             if question and not why_not and card is cards[-1] and self._screen.clickable():
                 card.ask(question, self.click)
             else:
                 card.erase_buttons()
+
+    def _look(self, asked: Look, why_not: tuple[str, ...]) -> Look:
+        return replace(
+            asked,
+            notes=(*asked.notes, *why_not),
+            error=self._error,
+            stopped=self._stopped,
+            notebook=notebook_name(),
+        )
 
     def _cannot_ask(self) -> tuple[str, ...]:
         """Why no click could go on with this run: its agent is not here."""

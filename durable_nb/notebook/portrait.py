@@ -77,6 +77,7 @@ class Look:
     stopped: bool = False
     opened: bool = False
     error: str | None = None
+    notebook: str | None = None
 
 
 def portrait(log: Log, look: Look) -> Portrait:
@@ -121,7 +122,8 @@ def went_on(log: Log, state: State) -> str:
 
 def _paused(log: Log, state: State, look: Look) -> Portrait:
     pause = cast("Pause", state.at.entry)
-    facts = (log.run.agent, f"paused {_when(state.newest.at)} at {node_id(pause)}")
+    since = f"since {_when(state.newest.at)} at {node_id(pause)}"
+    facts = (log.run.agent, f"pause {state.number}", since)
     context = Fields(pause.reason, tuple(_fields(pause.context)))
     asked = _in_doubt(log, state) if pause.asks == "in_doubt" else _gate(log, state, pause)
     parts = (context, *asked)
@@ -129,8 +131,8 @@ def _paused(log: Log, state: State, look: Look) -> Portrait:
 
 
 def _gate(log: Log, state: State, pause: Pause) -> tuple[Part, ...]:
-    skips = pause.on_reject == "skip"
-    no = f"does not enter {pause.tool} again" if skips else f"enters {pause.tool} too, with your no"
+    again = f"runs {pause.tool} again, too, and decision.approved is False there"
+    no = f"does not run {pause.tool} again" if pause.on_reject == "skip" else again
     run = f"{word(log.run.execution_id)} --pause {state.number}"
     typed = (
         (f"%durable approve {run}", "to approve by typing"),
@@ -156,7 +158,12 @@ def _completed(log: Log, state: State, look: Look) -> Portrait:
     if not look.stored:
         facts = (log.run.agent, *_tally(log, state))
         return Portrait("green", "✓", "completed", log.run.execution_id, facts, parts)
-    facts = (log.run.agent, f"finished {_when(state.newest.at)}", *_origin(log), *_deciders(log))
+    facts = (
+        log.run.agent,
+        f"finished {_when(state.newest.at)}",
+        *_origin(log, look),
+        *_deciders(log),
+    )
     headline = "from store, 0 model calls"
     return Portrait("slate", "✓", headline, log.run.execution_id, facts, parts)
 
@@ -227,8 +234,10 @@ def _deciders(log: Log) -> list[str]:
     return list(dict.fromkeys(verdict(each) for each in answers))
 
 
-def _origin(log: Log) -> list[str]:
-    return [f"from {tag.removeprefix(NOTEBOOK)}" for tag in log.run.tags if NOTEBOOK in tag]
+def _origin(log: Log, look: Look) -> list[str]:
+    """Where the run was started, if that is another notebook than this one."""
+    names = [tag.removeprefix(NOTEBOOK) for tag in log.run.tags if tag.startswith(NOTEBOOK)]
+    return [f"from {name}" for name in names if name != look.notebook]
 
 
 def _fields(context: object) -> Iterable[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Where cards are drawn: can somebody click there, and can what was drawn be changed?"""
+"""Where cards are drawn: in which notebook, can somebody click, can what was drawn be changed?"""
 
 from __future__ import annotations
 
@@ -33,3 +33,9 @@ class Screen:
     def redraws(self) -> bool:
         """A terminal has printed what it was shown."""
         return type(self._shell.display_pub) is not DisplayPublisher
+
+
+def notebook_name() -> str | None:
+    """The notebook's file name, where a Jupyter server says it."""
+    path = os.environ.get("JPY_SESSION_NAME")
+    return os.path.basename(path) if path else None

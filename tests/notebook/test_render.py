@@ -139,3 +139,34 @@ def test_a_context_of_many_fields_is_cut_and_says_so() -> None:
 )
 def test_values_are_shown_as_they_would_be_typed(value: object, shown: str) -> None:
     assert readable(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("on_reject", "says"),
+    [
+        ("run", "Reject runs show again, too, and decision.approved is False there."),
+        ("skip", "Reject does not run show again."),
+    ],
+)
+def test_a_card_says_which_pause_it_is_and_what_each_answer_does(on_reject: str, says: str) -> None:
+    def show() -> str:
+        """Show."""
+        return str(interrupt("why", on_reject=on_reject).approved)  # type: ignore[arg-type]
+
+    store = MemoryCheckpointer()
+    Agent("bot", ScriptedModel([call("show")]), [show], checkpointer=store).run(
+        "go", execution_id="a"
+    )
+    card = text(portrait(store.load("a"), Look()))
+    assert card.startswith("● waiting for you · a · bot · pause 3 · since ")
+    assert says in card
+
+
+@pytest.mark.parametrize(("here", "says"), [("a.ipynb", ""), ("b.ipynb", "· from a.ipynb")])
+def test_a_stored_card_names_the_notebook_of_its_run_if_it_is_another(here: str, says: str) -> None:
+    store = MemoryCheckpointer()
+    agent = Agent("bot", ScriptedModel(["Done."]), checkpointer=store)
+    agent.run("go", execution_id="a", tags=["notebook:a.ipynb", "my notebook: blue"])
+    card = text(portrait(store.load("a"), Look(stored=True, notebook=here)))
+    assert ("from" in card.replace("from store", "")) is bool(says)
+    assert says in card
