@@ -169,9 +169,10 @@ class MemoryCheckpointer:
 
     def effects(self, execution_id: str) -> Sequence[EffectRow]:
         with self._open():
+            effects = self._find(execution_id).effects.items()
             return [
                 effect_row(each.function, key, each.attempts, each.begun, each.kept)
-                for key, each in self._find(execution_id).effects.items()
+                for key, each in sorted(effects, key=lambda effect: (effect[1].begun, effect[0]))
             ]
 
     def session(self, execution_id: str) -> Sequence[str]:

@@ -18,7 +18,6 @@ from durable_nb.stores import refusals, tables
 from durable_nb.stores.listing import (
     Newest,
     candidates,
-    effect_row,
     refuse_removal,
     statuses,
 )
@@ -65,10 +64,6 @@ on conflict (run, key) do update set
 _KEEP = """
 update idempotency_cache set value = %s, kept = %s
 where run = %s and key = %s and %s = (select max(number) from entries where run = %s)
-"""
-
-_EFFECTS = """
-select function, key, attempts, begun, kept from idempotency_cache where run = %s order by begun
 """
 
 _REMOVE = (
@@ -201,8 +196,7 @@ class PostgresCheckpointer:
         return self.list(execution_id)[-1]
 
     def effects(self, execution_id: str) -> Sequence[EffectRow]:
-        key, _ = tables.find(self._read, execution_id)
-        return [effect_row(*columns) for columns in self._reader.read(_EFFECTS, [key])]
+        return tables.effects(self._read, execution_id)
 
     def session(self, execution_id: str) -> Sequence[str]:
         return tables.session(self._read, execution_id)

@@ -166,7 +166,8 @@ class Checkpointer(Protocol):
         """Every pause that waits for a decision, oldest first."""
 
     def effects(self, execution_id: str) -> Sequence[EffectRow]:
-        """What the run's `@idempotent` functions did, oldest first. Raises `UnknownExecution`."""
+        """What the run's `@idempotent` functions did, in the order in which they began, a call that
+        was begun again by its last time. Raises `UnknownExecution`."""
 
     def session(self, execution_id: str) -> Sequence[str]:
         """The runs of the conversation that a run belongs to, oldest first."""

@@ -20,7 +20,6 @@ from durable_nb.stores import refusals, tables
 from durable_nb.stores.listing import (
     Newest,
     candidates,
-    effect_row,
     refuse_removal,
     statuses,
 )
@@ -70,10 +69,6 @@ update idempotency_cache set value = ?3, kept = ?5
 where run = ?1 and key = ?2 and (?4, ?6) = (
   select number, writer from entries where run = ?1 order by number desc limit 1
 )
-"""
-
-_EFFECTS = """
-select function, key, attempts, begun, kept from idempotency_cache where run = ? order by rowid
 """
 
 _REMOVE = (
@@ -182,8 +177,7 @@ class SQLiteCheckpointer:
         return self.list(execution_id)[-1]
 
     def effects(self, execution_id: str) -> Sequence[EffectRow]:
-        key, _ = tables.find(self._file.read, execution_id)
-        return [effect_row(*columns) for columns in self._file.read(_EFFECTS, [key])]
+        return tables.effects(self._file.read, execution_id)
 
     def session(self, execution_id: str) -> Sequence[str]:
         return tables.session(self._file.read, execution_id)

@@ -17,9 +17,9 @@ from durable_nb.model.codec import Stored
 from durable_nb.model.entries import Log, Row, Run
 from durable_nb.model.values import dumps, loads
 from durable_nb.stores import refusals
-from durable_nb.stores.listing import pending_of
+from durable_nb.stores.listing import effect_row, pending_of
 from durable_nb.stores.logs import fingerprint_of, history
-from durable_nb.stores.protocol import Begun, Effect, Kept, Lease, Unknown
+from durable_nb.stores.protocol import Begun, Effect, EffectRow, Kept, Lease, Unknown
 
 ENTRY = "run, frame, number, kind, turn, tool, at, writer, checksum, body"
 
@@ -41,6 +41,10 @@ _DEFINITION = "select definition from definitions where fingerprint = ?"
 _SESSION = "select id from runs where session = ? order by key"
 
 _EFFECT = "select begun, number, kept, value from idempotency_cache where run = ? and key = ?"
+
+_EFFECTS = """
+select function, key, attempts, begun, kept from idempotency_cache where run = ? order by begun, key
+"""
 
 _PENDING = """
 select r.id, r.agent, e.number, e.frame, e.kind, e.turn, e.tool, e.at, e.writer, e.checksum, e.body
@@ -89,6 +93,11 @@ def effect(read: Read, lease: Lease, key: str) -> Effect:
     for begun, number, kept, value in read(_EFFECT, [lease.run, key]):
         return Begun(begun, number) if kept is None else Kept(loads(value))
     return Unknown()
+
+
+def effects(read: Read, execution_id: str) -> Sequence[EffectRow]:
+    key, _ = find(read, execution_id)
+    return [effect_row(*columns) for columns in read(_EFFECTS, [key])]
 
 
 def session(read: Read, execution_id: str) -> Sequence[str]:

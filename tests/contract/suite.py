@@ -290,6 +290,12 @@ class EffectContract:
         store.begin(lease, "k", "f", at=9)
         assert (type(begun := store.effect(lease, "k")), begun.at) == (Begun, 9)
 
+    def test_effects_are_listed_by_when_they_began_last(self, store) -> None:
+        lease = started(store)
+        for key, at in (("k1", 1), ("k2", 2), ("k1", 3)):
+            store.begin(lease, key, "f", at=at)
+        assert [effect.key for effect in store.effects(lease.execution_id)] == ["k2", "k1"]
+
     def test_a_kept_result_is_never_lost(self, store) -> None:
         lease = started(store)
         store.begin(lease, "k", "f", at=1)
