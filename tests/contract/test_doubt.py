@@ -57,6 +57,13 @@ def test_by_default_the_tool_runs_again(store: Checkpointer, effects):
     assert effects.lines == ["1042", "1042"]
 
 
+def test_a_fork_at_a_tool_that_asks_on_crash_runs_it(store: Checkpointer, effects):
+    pay = pay_tool(Dies(effects, times=0), on_crash="ask")
+    bot(store, SCRIPT, pay).run("go", execution_id="r1")
+    assert bot(store, SCRIPT, pay).fork("r1", at="turn:0/tool:pay").status == "completed"
+    assert effects.lines == ["1042", "1042"]
+
+
 def test_a_tool_that_fails_on_crash_is_not_run_and_the_model_is_told(store: Checkpointer, effects):
     pay = pay_tool(Dies(effects), on_crash="fail")
     crashed(store, pay)

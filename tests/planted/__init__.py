@@ -1,0 +1,1 @@
+"""Planted bugs: would our tests notice? (STYLE section 5)"""
