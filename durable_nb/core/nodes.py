@@ -89,6 +89,11 @@ def checkpoints(log: Log) -> list[Checkpoint]:
     ]
 
 
+def pauses(log: Log) -> dict[int, Pause]:
+    """Every pause that the run itself ever had, by its number."""
+    return {row.number: row.entry for row in log.own if isinstance(row.entry, Pause)}
+
+
 def open_pause(log: Log) -> Pending | None:
     """The pause that the run waits at, if it does."""
     if not isinstance(log.rows[-1].entry, Pause):
