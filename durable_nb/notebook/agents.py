@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from durable_nb.core.near import did_you_mean
 from durable_nb.model.errors import InvalidInput, UnknownAgent
 
 if TYPE_CHECKING:
@@ -37,10 +38,7 @@ def find(names: Mapping[str, Any], wanted: str) -> Agent:
     if not named:
         raise UnknownAgent(_nobody(wanted, here))
     if len(named) > 1:
-        raise InvalidInput(
-            f"{' and '.join(named)} are all agents named {wanted!r}; name the variable, or delete "
-            "the ones that you do not mean"
-        )
+        raise InvalidInput(_several(wanted, list(named)))
     ((variable, agent),) = named.items()
     return in_use(agent, variable)
 
@@ -59,10 +57,17 @@ def in_use(agent: Agent, variable: str) -> Agent:
     return agent
 
 
+def _several(wanted: str, variables: Sequence[str]) -> str:
+    listed = f"{', '.join(variables[:-1])} and {variables[-1]}"
+    return (
+        f"{len(variables)} agents here are named {wanted!r}: {listed}; name the variable "
+        f"(%%durable {variables[0]}), or add --agent {variables[0]} to %durable"
+    )
+
+
 def _nobody(wanted: str, here: Mapping[str, Agent]) -> str:
     if not here:
         return f"no agent {wanted!r} is defined here, nor any other; run the cell that defines it"
-    return (
-        f"no agent {wanted!r} is defined here; there are "
-        f"{', '.join(sorted({each.name for each in here.values()}))}"
-    )
+    there = ", ".join(f"{variable} ({each.name!r})" for variable, each in here.items())
+    names = (*here, *(each.name for each in here.values()))
+    return f"no agent {wanted!r} is defined here; there are {there}{did_you_mean(wanted, names)}"

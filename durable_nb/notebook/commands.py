@@ -62,7 +62,7 @@ def reject(desk: Desk, line: Namespace) -> Handle:
 
 def resume(desk: Desk, line: Namespace) -> Handle:
     """Go on with a run that died or failed."""
-    run = desk.run(line.id)
+    run = desk.run(line.id, line.agent)
     run.resume(take_over=line.take_over)
     return desk.drawn(run)
 
@@ -80,7 +80,7 @@ def list_agents(desk: Desk, line: Namespace) -> pd.DataFrame:
 
 
 def _decide(desk: Desk, line: Namespace, decision: Resume) -> Handle:
-    run = desk.run(line.id)
+    run = desk.run(line.id, line.agent)
     run.decide(decision, line.pause)
     return desk.drawn(run)
 

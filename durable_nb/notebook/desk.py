@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from durable_nb.model.errors import AgentMismatch
 from durable_nb.notebook import agents
 from durable_nb.notebook.handle import Handle, cell_number
 from durable_nb.notebook.local import LocalRun
+from durable_nb.notebook.words import word
 from durable_nb.stores.open import default_store, store_key
 
 if TYPE_CHECKING:
@@ -34,12 +36,21 @@ class Desk:
         run.agent = now
         return run
 
-    def run(self, execution_id: str) -> LocalRun:
-        """A run that is there, with whatever agent of its agent's name is defined when needed.
+    def run(self, execution_id: str, variable: str | None = None) -> LocalRun:
+        """A run that is there, with the agent of that variable, or else with whatever agent of its
+        agent's name is defined when needed.
 
-        Raises `UnknownExecution`.
+        Raises `UnknownExecution`, and `AgentMismatch` for a variable with another agent.
         """
         name = default_store().load(execution_id).run.agent
+        if variable is not None:
+            agent = agents.find(self.names, variable)
+            if agent.name != name:
+                raise AgentMismatch(
+                    f"run {word(execution_id)} belongs to agent {name!r}, and {variable} is "
+                    f"{agent.name!r}; name a variable with {name!r}: %durable agents"
+                )
+            return self.run_of(agent, variable, execution_id)
         return self._local(execution_id, lambda: agents.find(self.names, name))
 
     def drawn(self, run: LocalRun) -> Handle:

@@ -91,9 +91,11 @@ class DurableMagics(Magics):
 
     def _look(self, line: str) -> object:
         from durable_nb.notebook.commands import COMMANDS
+        from durable_nb.notebook.hints import hinting
 
         parsed = parse.command_line(line)
-        return COMMANDS[parsed.command](self.desk, parsed)
+        with hinting(getattr(parsed, "id", None)):
+            return COMMANDS[parsed.command](self.desk, parsed)
 
     def _query(self, line: Namespace, query: str) -> object:
         from durable_nb import views

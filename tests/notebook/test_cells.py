@@ -191,14 +191,16 @@ def test_an_unknown_agent_is_named_beside_those_that_there_are(
 ) -> None:
     ran = notebook("%%durable bott\nhello")
     assert isinstance(ran.error, UnknownAgent)
-    assert "refund-bot" in str(ran.error)
+    assert "there are bot ('refund-bot'); did you mean bot?" in str(ran.error)
 
 
 def test_two_agents_of_one_name_have_to_be_told_apart(notebook: Notebook, bot: Agent) -> None:
     notebook.names["twin"] = Agent("refund-bot", ScriptedModel(["hello"]))
     ran = notebook("%%durable refund-bot\nhello")
     assert isinstance(ran.error, InvalidInput)
-    assert "bot and twin" in str(ran.error)
+    assert str(ran.error).startswith("2 agents here are named 'refund-bot': bot and twin; ")
+    assert "%%durable bot" in str(ran.error)
+    assert "--agent bot" in str(ran.error)
 
 
 def test_an_agent_with_another_store_is_refused_with_the_command_that_helps(
@@ -229,6 +231,17 @@ def test_stop_raises_at_a_pause_in_one_line(notebook: Notebook, bot: Agent) -> N
     assert isinstance(ran.error, RunPaused)
     assert len(ran.error._render_traceback_()) == 1
     assert "waiting for you" in ran.card
+
+
+@pytest.mark.parametrize("name", ["1x", "class", "a.b", "''"])
+def test_a_name_that_no_variable_can_have_is_refused_before_anything_runs(
+    notebook: Notebook, bot: Agent, name: str
+) -> None:
+    for line in (f"%%durable bot --id refund-1042 -o {name}", f"%%durable_sql -o {name}"):
+        ran = notebook(f"{line}\nselect 1\n")
+        assert isinstance(ran.error, InvalidInput)
+        assert "variable's name" in str(ran.error)
+    assert bot.llm.asked == 0
 
 
 def test_wait_ends_with_a_clear_error_at_its_timeout(notebook: Notebook, bot: Agent) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from durable_nb import (
     Agent,
+    AgentMismatch,
     AlreadyResumed,
     Checkpointer,
     DurableError,
@@ -86,15 +87,30 @@ def test_the_same_decision_again_goes_on_and_another_one_is_refused(
 def test_where_there_were_several_pauses_one_has_to_be_named(
     two_gates: Notebook, effects: Ledger
 ) -> None:
-    second = two_gates("%durable approve refund-1042")
+    second = two_gates("%durable approve refund-1042 --by alice")
     assert "vp" in second.card
     assert second.value.status == "paused"
     unclear = two_gates("%durable approve refund-1042")
     assert isinstance(unclear.error, InvalidInput)
-    assert "3 (manager), 5 (vp)" in str(unclear.error)
+    assert "3 (manager: approved by alice), 5 (vp: open)" in str(unclear.error)
     done = two_gates("%durable approve refund-1042 --pause 5")
     assert done.value.status == "completed"
     assert effects.lines == ["1042"]
+
+
+def test_a_pause_that_the_run_never_had_is_refused_with_the_one_that_is_open(
+    two_gates: Notebook, store: Checkpointer
+) -> None:
+    error = two_gates("%durable approve refund-1042 --pause 7").error
+    assert isinstance(error, InvalidInput)
+    assert str(error) == (
+        "run refund-1042 has no pause 7; pause 3 (manager) is open: "
+        "%durable approve refund-1042 --pause 3"
+    )
+    assert store.get_last("refund-1042").number == 3
+    bot = two_gates.names["bot"] = Agent("calm", ScriptedModel(["Done."]))
+    bot.run("go", execution_id="calm")
+    assert "none is open" in str(two_gates("%durable approve calm --pause 3").error)
 
 
 def test_an_answer_to_the_first_gate_never_passes_the_second(
@@ -187,5 +203,30 @@ def test_a_run_that_failed_has_no_output_and_says_how_to_go_on(notebook: Noteboo
     assert notebook("%durable resume a").value.output == "hello"
 
 
-def test_resume_does_not_decide(paused: Notebook) -> None:
-    assert isinstance(paused("%durable resume refund-1042").error, RunPaused)
+def test_resume_does_not_decide_and_says_what_does(paused: Notebook) -> None:
+    error = paused("%durable resume refund-1042").error
+    assert isinstance(error, RunPaused)
+    assert str(error).startswith("run 'refund-1042' waits for 'manager_approval' (pause 3); ")
+    assert str(error).endswith("; here: %durable approve refund-1042 --pause 3 (or reject)")
+
+
+def test_an_unknown_run_comes_with_the_one_that_was_meant(paused: Notebook) -> None:
+    error = paused("%durable approve refund-1024").error
+    assert isinstance(error, UnknownExecution)
+    assert str(error).endswith("; did you mean refund-1042?; here: %durable runs")
+
+
+def test_of_two_agents_of_one_name_a_decision_can_name_the_variable(
+    notebook: Notebook, bot: Agent, effects: Ledger
+) -> None:
+    bot.run("Refund order 1042", execution_id="a")
+    notebook.names["twin"] = Agent("refund-bot", bot.llm, bot.tools)
+    notebook.names["other"] = Agent("other", ScriptedModel(["hello"]))
+    unclear = notebook("%durable approve a --pause 3")
+    assert isinstance(unclear.error, InvalidInput)
+    assert "--agent bot" in str(unclear.error)
+    wrong = notebook("%durable approve a --pause 3 --agent other")
+    assert isinstance(wrong.error, AgentMismatch)
+    done = notebook("%durable approve a --pause 3 --agent twin")
+    assert done.value.status == "completed"
+    assert effects.lines == ["1042 500"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from durable_nb import Agent, DurableError, InvalidInput, ScriptedModel, StoreUnusable
+from durable_nb.cli import parser
 from durable_nb.notebook import banner
-from durable_nb.notebook.parse import command_line, run_line
+from durable_nb.notebook.commands import COMMANDS
+from durable_nb.notebook.parse import IN_A_SHELL, command_line, run_line
 from durable_nb.stores import open as stores_open
 from tests.notebook.conftest import Notebook
 
@@ -101,6 +104,38 @@ def test_a_mistake_in_a_command_is_our_error(line: str) -> None:
         command_line(line)
 
 
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("aprove x", "no command 'aprove'; did you mean approve?; see %durable help"),
+        ("xyzzy", "%durable has no command 'xyzzy'; see %durable help"),
+        ("approve", "%durable approve: the following arguments are required: ID; see %durable app"),
+        (
+            "approve x --nots y",
+            "%durable approve: unrecognized arguments: --nots y; see %durable a",
+        ),
+        ("cancel 'a b'", "in a shell: durable-nb cancel 'a b' (with --store"),
+        ("doctor", "in a shell: durable-nb doctor (with"),
+        ("--nope", "required: COMMAND; see %durable --help"),
+        ("--", "required: COMMAND"),
+    ],
+)
+def test_a_mistake_in_a_command_says_what_would_be_right(line: str, says: str) -> None:
+    with pytest.raises(InvalidInput, match=re.escape(says)):
+        command_line(line)
+
+
+def test_what_only_the_shell_has_is_all_that_the_notebook_has_not() -> None:
+    (theirs,) = (each.choices for each in parser()._actions if isinstance(each.choices, dict))
+    assert set(IN_A_SHELL) == set(theirs) - set(COMMANDS)
+
+
+@pytest.mark.parametrize(("id_", "hole"), [("run-{order}", "{order}"), ("{a} {b}", "{a}")])
+def test_a_hole_in_an_id_that_nothing_fills_is_refused(id_: str, hole: str) -> None:
+    with pytest.raises(InvalidInput, match=re.escape(f"nothing here fills {hole}")):
+        run_line(f"bot --id '{id_}'")
+
+
 def test_quotes_group_and_backslashes_stay() -> None:
     parsed = run_line(r"""'my bot' --id "it's 5\6" """)
     assert (parsed.agent, parsed.id) == ("my bot", r"it's 5\6")
@@ -108,7 +143,14 @@ def test_quotes_group_and_backslashes_stay() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["%durable --help", "%durable approve --help", "%%durable --help\nx", "%%durable_sql -h\nx"],
+    [
+        "%durable --help",
+        "%durable help",
+        "%durable approve --help",
+        "%durable help approve",
+        "%%durable --help\nx",
+        "%%durable_sql -h\nx",
+    ],
 )
 def test_help_is_printed(notebook: Notebook, line: str) -> None:
     ran = notebook(line)
