@@ -1,6 +1,7 @@
-"""One daemon thread with an event loop of its own, for what is async in a synchronous run.
+"""A daemon thread with an event loop of its own, for what is async in a synchronous run.
 
-It works where a loop already runs (every notebook), and never patches that loop.
+It works where a loop already runs (every notebook), and never patches that loop. An async tool that
+drives another run may keep its own loop waiting for that, so what is async in there has the next one.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import CancelledError, Future
-from contextvars import copy_context
+from concurrent.futures import CancelledError, Future, wait
+from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+PATIENCE = 0.5  # seconds that an interrupted caller waits for its async tool to leave
 
 
 class Abandoned(BaseException):
@@ -27,6 +30,7 @@ class Stop:
     def __init__(self) -> None:
         self._asked = threading.Event()
         self._waiting: Future[Any] | None = None
+        self._lingers: Future[None] | None = None
 
     def ask(self) -> None:
         self._asked.set()
@@ -38,37 +42,60 @@ class Stop:
         if self._asked.is_set():
             raise Abandoned
 
-    def wait(self, future: Future[T]) -> T:
-        """The future's result; on *interrupt kernel* or a stop it is cancelled."""
-        self._waiting = future
+    def wait(self, future: Future[T], left: Future[None], start: Callable[[], object]) -> T:
+        """The future's result; on *interrupt kernel* or a stop it is cancelled. `left` is cancelled
+        when nothing of it executes any more."""
+        self._waiting, self._lingers = future, left
         try:
             self.check()
+            start()
             return future.result()
         except CancelledError:
             self.check()
             raise
         except BaseException:
-            future.cancel()
+            if future.cancel():
+                wait([left], timeout=PATIENCE)
             raise
         finally:
             self._waiting = None
 
+    def then(self, action: Callable[[], object]) -> None:
+        """Do it now, or as soon as what was cancelled has left."""
+        if self._lingers is None or self._lingers.done():
+            action()
+        else:
+            self._lingers.add_done_callback(lambda _: action())
 
-def call(coroutine: Coroutine[Any, Any, T], stop: Stop) -> T:
-    """Run the coroutine on the engine's loop, in a copy of this context, and wait for it."""
+
+def call(coroutine: Coroutine[Any, Any, T], stop: Stop, *, dropped: bool = False) -> T:
+    """Run the coroutine on the engine's loop, in a copy of this context, and wait for it.
+
+    One that is `dropped` counts as gone once it is cancelled, however long it goes on.
+    """
     future: Future[T] = Future()
-    context = copy_context()
+    left: Future[None] = Future()
+    context, level = copy_context(), _level.get()
+    context.run(_level.set, level + 1)
+    loop = _loop(level)
+    tasks: list[asyncio.Task[T]] = []
 
     def start() -> None:
-        task = loop.create_task(coroutine, context=context)
-        future.add_done_callback(
-            lambda done: done.cancelled() and loop.call_soon_threadsafe(task.cancel)
-        )
+        tasks.append(task := loop.create_task(coroutine, context=context))
+        task.add_done_callback(lambda _: left.cancel())  # first: who has the result sees it gone
         task.add_done_callback(lambda done: _pass_on(done, future))
 
-    loop = _loop()
-    loop.call_soon_threadsafe(start)
-    return stop.wait(future)
+    def cancel() -> None:
+        for task in tasks:
+            task.cancel()
+        if not tasks:  # it never began
+            coroutine.close()
+            left.cancel()
+
+    if dropped:
+        left.cancel()
+    future.add_done_callback(lambda done: done.cancelled() and loop.call_soon_threadsafe(cancel))
+    return stop.wait(future, left, lambda: loop.call_soon_threadsafe(start))
 
 
 def background(work: Callable[[Stop], T]) -> tuple[Future[T], Stop]:
@@ -117,21 +144,21 @@ def _holdable(error: BaseException) -> BaseException:
     return held
 
 
-_engine: tuple[int, asyncio.AbstractEventLoop] | None = None
+_level: ContextVar[int] = ContextVar("durable_nb level", default=0)
+_loops: dict[tuple[int, int], asyncio.AbstractEventLoop] = {}
 _starting = threading.Lock()
 
 
-def _loop() -> asyncio.AbstractEventLoop:
-    """The engine's loop; a forked child starts its own."""
-    global _engine
+def _loop(level: int) -> asyncio.AbstractEventLoop:
+    """The loop for a run that so many async steps are waiting for; a forked child starts its own."""
+    key = os.getpid(), level
     with _starting:
-        if _engine is None or _engine[0] != os.getpid():
-            loop = asyncio.new_event_loop()
+        if key not in _loops:
+            loop = _loops[key] = asyncio.new_event_loop()
             threading.Thread(
                 target=_serve, args=[loop], name="durable_nb engine", daemon=True
             ).start()
-            _engine = os.getpid(), loop
-        return _engine[1]
+        return _loops[key]
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:

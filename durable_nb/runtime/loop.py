@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import threading
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,11 +20,11 @@ from durable_nb.core.state import State, state_of
 from durable_nb.llm.protocol import Model
 from durable_nb.model.commands import AskModel, EndRun, RunTool, Stop, TellModel, Wait
 from durable_nb.model.entries import End
-from durable_nb.model.errors import InvalidInput, PauseSwallowed, StaleLog, StoreError, TurnLimit
+from durable_nb.model.errors import PauseSwallowed, StaleLog, StoreError, TurnLimit
 from durable_nb.model.events import Event, Interrupted, Replied, Returned, Stopped
-from durable_nb.model.messages import Reply
 from durable_nb.runtime import engine
 from durable_nb.runtime.ports import Ports
+from durable_nb.runtime.replies import checked_reply
 from durable_nb.runtime.result import RunResult, result_of
 from durable_nb.runtime.scope import Current, PauseSignal, Scope, driving, entered
 from durable_nb.runtime.tools import Toolbox, result_text
@@ -64,7 +65,7 @@ def drive(run: Drive, stop: engine.Stop | None = None) -> RunResult:
         _fail(run, error)
         raise
     finally:
-        run.store.release(run.lease)
+        stop.then(lambda: run.store.release(run.lease))
 
 
 def _loop(run: Drive, stop: engine.Stop) -> RunResult:
@@ -114,9 +115,9 @@ def _ask(run: Drive, command: AskModel, stop: engine.Stop) -> Replied:
             f"run {run.lease.execution_id!r} used its {run.max_turns} turns without an answer; "
             "raise max_turns on the agent and resume it"
         )
-    reply = _settled(run.llm.complete(command.messages, run.tools.specs), stop)
-    if not isinstance(reply, Reply) or reply.message.role != "assistant":
-        raise InvalidInput(f"{run.llm!r} answered {reply!r}; complete() returns an assistant Reply")
+    reply = checked_reply(
+        run.llm, _settled(run.llm.complete(command.messages, run.tools.specs), stop)
+    )
     message, repeated = identify(reply.message, run.state)
     refused = {}
     for call in message.tool_calls:
@@ -145,7 +146,7 @@ def _doubted(run: Drive, command: RunTool) -> Event | None:
 def _run_tool(run: Drive, command: RunTool, stop: engine.Stop) -> Event:
     tool = run.tools[command.step.tool]
     try:
-        arguments = tool.validate(command.arguments)
+        arguments = tool.validate(deepcopy(command.arguments))  # a tool may change what it got
     except ValueError as error:
         return Returned(f"Error: {error}")
     current = Current(run.lease.execution_id, command.step.call_id, tool.name, run.state.workdir)
@@ -225,4 +226,4 @@ def _settled(answer: Any, stop: engine.Stop) -> Any:
     async def awaited() -> Any:
         return await answer
 
-    return engine.call(awaited(), stop)
+    return engine.call(awaited(), stop, dropped=True)

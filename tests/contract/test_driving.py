@@ -334,6 +334,77 @@ def test_a_cancelled_arun_stays_live_while_its_sync_tool_executes(
     assert effects.lines == ["work"] * 2
 
 
+@pytest.fixture
+def stubborn(effects):
+    """An async tool that does not leave as soon as it is told to."""
+    inside, go = threading.Event(), threading.Event()
+
+    async def work() -> str:
+        effects.add("begins")
+        inside.set()
+        try:
+            await asyncio.sleep(3600 if len(effects.lines) == 1 else 0)
+        finally:
+            while not go.is_set():
+                await asyncio.sleep(0.001)
+            effects.add("leaves")
+        return "ok"
+
+    yield work, inside, go
+    go.set()
+
+
+def test_a_cancelled_arun_stays_live_until_its_async_tool_has_left(
+    store, elsewhere, effects, stubborn
+) -> None:
+    work, inside, go = stubborn
+
+    async def notebook() -> None:
+        await cancelled(bot(store, WORK, work).arun("go", execution_id="r1"), inside)
+        with pytest.raises(RunIsLive):
+            bot(elsewhere, WORK, work, ports=HASTY).resume("r1")
+
+    asyncio.run(notebook())
+    go.set()
+    assert bot(elsewhere, WORK, work).resume("r1").status == "completed"
+    assert effects.lines == ["begins", "leaves"] * 2
+
+
+def test_an_interrupted_run_stays_live_until_its_async_tool_has_left(
+    store, elsewhere, effects, stubborn
+) -> None:
+    work, inside, go = stubborn
+
+    def interrupt_kernel() -> None:
+        assert inside.wait(30)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt_kernel).start()
+    with pytest.raises(KeyboardInterrupt):
+        bot(store, WORK, work).run("go", execution_id="r1")
+    with pytest.raises(RunIsLive):
+        bot(elsewhere, WORK, work, ports=HASTY).resume("r1")
+    go.set()
+    assert bot(elsewhere, WORK, work).resume("r1").status == "completed"
+    assert effects.lines == ["begins", "leaves"] * 2
+
+
+def test_async_tools_may_drive_other_runs_and_wait_for_them_in_any_way(store) -> None:
+    async def leaf() -> str:
+        await asyncio.sleep(0)
+        return "leaf"
+
+    async def awaits() -> str:
+        return (await bot(store, [call("leaf"), "inner"], leaf).arun("go")).output
+
+    async def work() -> str:
+        return bot(store, [call("awaits"), "middle"], awaits).run("go").output
+
+    assert told(bot(store, WORK, work).run("go")) == ["middle"]
+    assert len(store.runs()) == 3
+    assert {run.status for run in store.runs()} == {"completed"}
+
+
 def test_a_cancelled_arun_drops_the_reply_it_was_waiting_for(store, elsewhere) -> None:
     inside, go = threading.Event(), threading.Event()
 

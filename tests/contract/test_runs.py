@@ -13,6 +13,7 @@ from durable_nb import (
     Agent,
     AgentMismatch,
     AlreadyResumed,
+    Call,
     DurableError,
     ExecutionExists,
     InvalidInput,
@@ -23,6 +24,7 @@ from durable_nb import (
     Reply,
     Resume,
     RunPaused,
+    ScriptedModel,
     TurnLimit,
     UnknownExecution,
     Usage,
@@ -182,7 +184,22 @@ def test_a_run_may_fail_again_and_again_and_still_complete(store, effects) -> No
 
 
 def test_what_a_model_must_not_answer_fails_the_run_with_its_name(store) -> None:
-    for answer in ("text", None, Reply(Message("user", "I am you"))):
+    said = Message("assistant", "x")
+    for answer in (
+        "text",
+        None,
+        Reply(Message("user", "I am you")),
+        Reply("x"),
+        Reply(said, None),
+        Reply(said, Usage(1, None)),
+        Reply(Message("assistant", None)),
+        Reply(Message("assistant", b"x")),
+        Reply(Message("assistant", "x", None)),
+        Reply(Message("assistant", "x", ({"tool": "work"},))),
+        Reply(Message("assistant", "x", (Call(["work"]),))),
+        Reply(Message("assistant", "x", (Call("work", {}, 5),))),
+        Reply(Message("assistant", "x", extra=None)),
+    ):
 
         class Odd:
             def complete(self, messages, tools, answer=answer):
@@ -191,6 +208,9 @@ def test_what_a_model_must_not_answer_fails_the_run_with_its_name(store) -> None
         with pytest.raises(InvalidInput, match=r"complete\(\) returns an assistant Reply"):
             Agent("bot", Odd(), checkpointer=store).run("go")  # type: ignore[arg-type]
     assert {run.status for run in store.runs()} == {"failed"}
+    for run in store.runs():
+        agent = Agent("bot", ScriptedModel(["better"]), checkpointer=store)
+        assert agent.resume(run.execution_id).output == "better"
 
 
 def test_a_reply_that_cannot_be_stored_fails_the_run_before_its_tool_runs(store, effects) -> None:

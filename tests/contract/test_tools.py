@@ -18,12 +18,15 @@ import pytest
 from pydantic import BaseModel, Field
 
 from durable_nb import (
+    Agent,
     Call,
     Checkpointer,
+    InvalidInput,
     InvalidTool,
     MemoryCheckpointer,
     Message,
     Reply,
+    ScriptedModel,
     Tool,
     UnknownExecution,
     call,
@@ -466,3 +469,33 @@ def test_what_is_not_text_is_no_runs_id(store: Checkpointer) -> None:
     for odd in (5, None, ["5"], b"5"):
         with pytest.raises(UnknownExecution):
             store.load(odd)  # type: ignore[arg-type]
+
+
+def test_a_tool_that_changes_its_arguments_changes_neither_transcript_nor_log(store) -> None:
+    def work(order: dict) -> str:
+        order["lines"].append("changed")
+        return "ok"
+
+    result = bot(store, [call("work", order={"lines": ["one"]}), "done"], work).run("go")
+    assert result.messages[1].tool_calls[0].arguments == {"order": {"lines": ["one"]}}
+
+
+@pytest.mark.parametrize("workdir", ["/tmp/\udcff", "/tmp/a\0b", 5, ["x"]])
+def test_what_is_no_path_is_no_working_directory(store: Checkpointer, workdir) -> None:
+    agent = bot(store, ["done"])
+    with pytest.raises(InvalidInput, match="workdir"):
+        agent.run("go", workdir=workdir)
+    assert list(store.runs()) == []
+
+
+def test_a_class_is_no_model(store: Checkpointer) -> None:
+    with pytest.raises(InvalidInput, match="is a class"):
+        Agent("bot", ScriptedModel, checkpointer=store)  # type: ignore[arg-type]
+
+
+def test_a_model_whose_name_is_no_text_goes_by_its_class(store: Checkpointer) -> None:
+    class Named(ScriptedModel):
+        def name(self) -> str:
+            return "a method"
+
+    assert Agent("bot", Named(["done"]), checkpointer=store).run("go").output == "done"
