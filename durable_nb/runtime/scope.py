@@ -1,12 +1,13 @@
 """What a tool sees of its run: `interrupt()`, `current()`, `carry()`.
 
-A scope travels in a context variable. It remembers the thread and the task of the tool, since only
-there can a pause unwind the tool (DESIGN R4, R8).
+A scope travels in a context variable. It remembers the process, the thread and the task of the tool,
+since only there can a pause unwind the tool (DESIGN R4, R8).
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,10 +16,11 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import ParamSpec, TypeVar
 
+from durable_nb.core.nodes import moment
 from durable_nb.model.commands import Answered
 from durable_nb.model.decisions import Resume
 from durable_nb.model.entries import Answer, OnReject
-from durable_nb.model.errors import NotStorable, OutsideTool
+from durable_nb.model.errors import InvalidInput, NotStorable, OutsideTool
 from durable_nb.model.events import Interrupted, Returned
 from durable_nb.model.values import freeze, thaw
 from durable_nb.runtime.ports import Ports
@@ -57,12 +59,14 @@ class Scope:
     answers: tuple[Answered, ...]
     flights: dict[str, threading.Lock]
     signal: PauseSignal | None = None
+    process: int = field(default_factory=os.getpid)
     thread: int = field(default_factory=threading.get_ident)
     task: asyncio.Task[object] | None = None
     _asked: int = 0
 
     def in_own_thread(self) -> bool:
-        return self.thread == threading.get_ident() and self.task is _task()
+        here = (os.getpid(), threading.get_ident())
+        return here == (self.process, self.thread) and self.task is _task()
 
     def next_position(self) -> int:
         self._asked += 1
@@ -139,16 +143,17 @@ def interrupt(
     `on_reject="skip"` a rejection does not enter the tool again. A pause that nobody answers within
     `expires_in` seconds is answered with a no, marked as a timeout, by the resume that finds it.
 
-    Raises `OutsideTool` in any thread or task but the tool's own. A context that cannot be stored
-    ends the call with an error that the model reads; the tool does not go on.
+    Raises `OutsideTool` in any thread or task but the tool's own. Arguments that cannot be kept, such
+    as a context without a stored form, end the call with an error that the model reads; the tool
+    does not go on.
     """
     inner = _scope.get()
     if inner is None:
         raise OutsideTool("interrupt() works only inside of a tool that an agent runs")
     if not inner.in_own_thread():
         raise OutsideTool(
-            "interrupt() was called in another thread or task; call it in the tool's own thread, "
-            "where it can pause the tool. Nothing was approved"
+            "interrupt() was called in another thread, task or forked process; call it in the tool's "
+            "own thread, where it can pause the tool. Nothing was approved"
         )
     if inner.signal is not None:
         raise inner.signal
@@ -192,16 +197,25 @@ def _interrupted(
             raise NotStorable(f"interrupt() needs a reason in text, not {reason!r}")
         if on_reject not in ("run", "skip"):
             raise NotStorable(f"on_reject is 'run' or 'skip', not {on_reject!r}")
-        expires_at = None
-        if expires_in is not None:
-            seconds = (
-                timedelta(seconds=expires_in) if isinstance(expires_in, int | float) else expires_in
-            )
-            expires_at = inner.ports.clock() + seconds // timedelta(microseconds=1)
+        expires_at = None if expires_in is None else _moment_after(inner.ports.clock(), expires_in)
         frozen = thaw(freeze(context, "context"))
-        return Interrupted(reason, frozen, position, on_reject, expires_at=expires_at)
-    except NotStorable as error:
+        text = str.__str__(reason)  # plain text, also of a member of a StrEnum
+        return Interrupted(text, frozen, position, on_reject, expires_at=expires_at)
+    except Exception as error:  # noqa: BLE001  # raised here, a tool's `except` would go on unapproved
         return Returned(f"Error: {type(error).__name__}: {error}")
+
+
+def _moment_after(now: int, wait: float | timedelta) -> int:
+    """The µs that lie `wait` after `now`."""
+    try:
+        span = wait if isinstance(wait, timedelta) else timedelta(seconds=wait)
+        expires_at = now + span // timedelta(microseconds=1)
+        moment(expires_at)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidInput(
+            f"expires_in is seconds or a timedelta that a calendar can hold, not {wait!r}"
+        ) from error
+    return expires_at
 
 
 def _decision(answer: Answer) -> Resume:

@@ -6,9 +6,11 @@ import asyncio
 import contextlib
 import contextvars
 import functools
+import os
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from enum import StrEnum
 
 import pytest
 
@@ -678,6 +680,72 @@ def test_an_interrupt_that_makes_no_sense_stops_the_tool(store, effects, argumen
 
     assert told(bot(store, WORK, work).run("go"))[0].startswith("Error: ")
     assert effects.lines == []
+
+
+class Unspeakable:
+    def __repr__(self) -> str:
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(
+    ("context", "expires_in"),
+    [
+        (None, "1h"),
+        (None, float("nan")),
+        (None, float("inf")),
+        (None, 1e12),  # no calendar has that year
+        (None, -(10**30)),
+        ({"a": {Unspeakable()}}, None),
+    ],
+)
+def test_a_tool_that_catches_what_is_wrong_with_its_interrupt_does_not_go_on(
+    store, effects, context, expires_in
+) -> None:
+    def work() -> str:
+        with contextlib.suppress(Exception):
+            interrupt("why", context, expires_in=expires_in)
+        effects.add("went on")
+        return "went on"
+
+    assert told(bot(store, WORK, work).run("go"))[0].startswith("Error: ")
+    assert effects.lines == []
+    assert store.list_pending_interrupts() == []
+
+
+def test_a_member_of_an_enum_of_texts_is_a_reason(store, elsewhere) -> None:
+    class Why(StrEnum):
+        PRICE = "too dear"
+
+    def work() -> str:
+        return interrupt(Why.PRICE).by
+
+    assert bot(store, WORK, work).run("go", execution_id="r1").pending_interrupt == {
+        "reason": "too dear",
+        "context": None,
+        "node_id": "turn:0/tool:work",
+        "agent_path": "agent:bot/tool:work",
+        "number": 3,
+    }
+    answer = Resume(True, by="ann")
+    assert told(bot(elsewhere, WORK, work).resume("r1", resume_value=answer)) == ["ann"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
+def test_interrupt_in_a_forked_child_is_an_error_there(store) -> None:
+    def work() -> str:
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                interrupt("why")
+            except OutsideTool:
+                status = 7
+            finally:
+                os._exit(status)
+        _, status = os.waitpid(child, 0)
+        return str(os.waitstatus_to_exitcode(status))
+
+    assert told(bot(store, WORK, work).run("go")) == ["7"]
 
 
 # --- siblings -------------------------------------------------------------------------------------
