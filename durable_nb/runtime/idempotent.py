@@ -65,6 +65,11 @@ def _wrap(
             f"@idempotent cannot remember {function.__qualname__}: a generator has no one result; "
             "return a list"
         )
+    if getattr(function, "__name__", "<lambda>") == "<lambda>":
+        raise InvalidInput(
+            f"@idempotent remembers a function by its name, and {function!r} has none of its own; "
+            "define one with def"
+        )
     call_of = _call_of(function, key_fn, in_doubt)
 
     @functools.wraps(function)

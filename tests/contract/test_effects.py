@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import threading
 import types
 import warnings
@@ -555,6 +556,12 @@ def test_a_generator_has_no_one_result() -> None:
         exec(body, scope)
         with pytest.raises(InvalidInput, match="generator"):
             idempotent(scope["f"])
+
+
+@pytest.mark.parametrize("function", [lambda: 1, functools.partial(int, "1")])
+def test_a_function_without_a_name_of_its_own_is_refused(function) -> None:
+    with pytest.raises(InvalidInput, match="by its name"):
+        idempotent(function)
 
 
 def test_the_wrapper_looks_like_its_function() -> None:
