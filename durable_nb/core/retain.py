@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from durable_nb.model.errors import InvalidInput
+
 ENDED = ("completed", "failed", "cancelled")
+STATUSES = ("running", "paused", "crashed", *ENDED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,10 @@ def prunable(
     `runs` are all runs, newest first, so that a fork or follow-up comes before what it needs. Only
     runs that have all of `tags` and, if given, the `status` are taken.
     """
+    if status not in (None, *STATUSES):
+        raise InvalidInput(f"a run's status is one of {', '.join(STATUSES)}, not {status!r}")
+    if isinstance(tags, str):
+        raise InvalidInput(f"tags are several texts, as in tags=('demo',), not {tags!r}")
     needed: set[str | None] = set()
     taken = []
     for run in runs:

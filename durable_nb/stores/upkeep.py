@@ -42,7 +42,10 @@ def cancel(store: Checkpointer, execution_id: str, by: str | None) -> None:
 
 def cutoff(older_than: timedelta | float) -> int:
     """The moment (µs) that lies `older_than` (seconds, or a timedelta) before now."""
-    age = older_than if isinstance(older_than, timedelta) else timedelta(seconds=older_than)
+    try:
+        age = older_than if isinstance(older_than, timedelta) else timedelta(seconds=older_than)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidInput(f"older_than is seconds or a timedelta, not {older_than!r}") from error
     if age < timedelta(0):
         raise InvalidInput(f"older_than is an age from 0 on, not {older_than!r}")
     return now() - age // timedelta(microseconds=1)

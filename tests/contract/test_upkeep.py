@@ -11,6 +11,7 @@ from durable_nb import (
     AlreadyResumed,
     Checkpointer,
     InvalidInput,
+    MissingTool,
     Resume,
     RunIsLive,
     RunPaused,
@@ -128,8 +129,13 @@ def test_runs_are_pruned_by_age_tags_and_status(store: Checkpointer):
     assert list(store.prune(0, status="failed", dry_run=True)) == ["failed"]
     assert list(store.prune(0, status="paused", dry_run=True)) == []
     assert list(store.prune(0, tags=("demo",))) == ["completed", "failed"]
-    with pytest.raises(InvalidInput):
-        store.prune(-1)
+    for age in (-1, float("nan"), float("inf"), 1e30, "30d", None):
+        with pytest.raises(InvalidInput, match="older_than"):
+            store.prune(age)
+    with pytest.raises(InvalidInput, match="status"):
+        store.prune(0, status="finished")
+    with pytest.raises(InvalidInput, match="tags"):
+        store.prune(0, tags="demo")
 
 
 def test_what_a_fork_or_follow_up_needs_stays(store: Checkpointer):
@@ -279,6 +285,25 @@ def test_a_sweep_goes_on_with_what_has_expired(store: Checkpointer):
     clock.now += 30_000_000
     assert [result.execution_id for result in agent.sweep()] == ["first"]
     assert [each.execution_id for each in store.list_pending_interrupts()] == ["second"]
+
+
+def test_a_run_that_cannot_go_on_does_not_keep_a_sweep_from_the_others(store: Checkpointer):
+    clock = Clock()
+    ports = Ports(clock=clock)
+
+    def other() -> str:
+        return str(interrupt("why", expires_in=60).approved)
+
+    bot(store, [call("other"), "done"], other, ports=ports).run("go", execution_id="first")
+    agent = bot(store, ASK, ask, ports=ports)
+    agent.run("go", execution_id="second")
+    clock.now += 60_000_000
+    with pytest.raises(MissingTool, match="other"):
+        agent.sweep()
+    assert {run.execution_id: run.status for run in store.runs()} == {
+        "first": "paused",
+        "second": "completed",
+    }
 
 
 # --- code that changed ----------------------------------------------------------------------------
