@@ -20,6 +20,14 @@ def _user() -> str:
         return "unknown"
 
 
+def _id() -> str:
+    return f"run-{secrets.token_hex(6)}"
+
+
+def _writer() -> int:
+    return secrets.randbits(62)
+
+
 @dataclass(frozen=True, slots=True)
 class Ports:
     """The world as an agent sees it. Tests pass their own.
@@ -30,9 +38,12 @@ class Ports:
     clock: Callable[[], int] = _micros
     monotonic: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
-    new_id: Callable[[], str] = lambda: f"run-{secrets.token_hex(6)}"
-    new_writer: Callable[[], int] = lambda: secrets.randbits(62)
+    new_id: Callable[[], str] = _id
+    new_writer: Callable[[], int] = _writer
     user: Callable[[], str] = _user
+
+    def __repr__(self) -> str:
+        return "SYSTEM" if self is SYSTEM else "Ports(...)"
 
 
 SYSTEM = Ports()
