@@ -13,13 +13,13 @@ OPEN, CLOSE = "{{", "}}"
 def fill(body: str, names: Mapping[str, object]) -> str:
     """The body with each `{{ expression }}` replaced by its value's text; all else as it is.
 
-    Raises `InvalidInput` for a hole that is not Python, and whatever its expression raises.
+    Raises `InvalidInput` for a hole that is not Python, or that raises.
     """
     before, opened, after = body.partition(OPEN)
     filled = [before]
     while opened:
         expression, after = _hole(after)
-        filled.append(str(eval(expression, dict(names))))  # the user's own code and kernel
+        filled.append(_value(expression, names))
         before, opened, after = after.partition(OPEN)
         filled.append(before)
     return "".join(filled).strip()
@@ -29,6 +29,14 @@ def automatic_id(agent: str, prompt: str) -> str:
     """Same agent, same prompt, same run."""
     text = f"{agent}\0{prompt}".encode("utf-8", "surrogatepass")
     return f"{agent}-{sha256(text).hexdigest()[:8]}"
+
+
+def _value(expression: str, names: Mapping[str, object]) -> str:
+    try:
+        return str(eval(expression, dict(names)))  # the user's own code and kernel
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        raise InvalidInput(f"the hole {{{{ {expression} }}}}: {what}; nothing was run") from error
 
 
 def _hole(text: str) -> tuple[str, str]:

@@ -45,11 +45,14 @@ def test_a_hole_that_is_no_expression_is_named(prompt: str) -> None:
         fill(prompt, {})
 
 
-def test_what_a_hole_raises_keeps_its_type_and_starts_nothing(
+def test_a_hole_that_raises_is_named_and_starts_nothing(
     notebook: Notebook, store: Checkpointer
 ) -> None:
     notebook.names["bot"] = Agent("bot", ScriptedModel(["hello"]))
-    assert isinstance(notebook("%%durable bot --id a\n{{ ordr }}").error, NameError)
+    error = notebook("%%durable bot --id a\n{{ ordr }}").error
+    assert isinstance(error, InvalidInput)
+    assert str(error).startswith("the hole {{ ordr }}: NameError: name 'ordr' is not defined")
+    assert isinstance(error.__cause__, NameError)
     assert not store.runs()
 
 
