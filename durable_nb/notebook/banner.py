@@ -21,11 +21,13 @@ if TYPE_CHECKING:
 def banner() -> str:
     """The store in use, how many runs it has, and how many wait. Never raises: what is wrong with
     a store must not keep the magics from loading."""
-    place = os.environ.get("DURABLE_NB_STORE") or str(DEFAULT)
+    named = os.environ.get("DURABLE_NB_STORE")
+    place = named or str(DEFAULT)
     if "durable_nb.stores.open" not in sys.modules and "://" not in place:
         path = Path(place).expanduser()
         if not path.exists():
-            return _line(_name(path), Counts(0, 0, 0))
+            kind = "store" if named else "default store"
+            return f"durable_nb: {kind} {_name(path)} (not made yet)"
         with suppress(sqlite3.Error):  # the store itself says below what is wrong with it
             return _line(_name(path), glance(path))
     from durable_nb.stores.open import default_store
@@ -38,8 +40,10 @@ def banner() -> str:
 
 def store_line(store: Checkpointer) -> str:
     """Raises `StoreUnusable` and the like for a store that cannot be read."""
-    statuses = Counter(run.status for run in store.runs())
     path: Path | None = getattr(store, "path", None)
+    if path is not None and not path.exists():
+        return f"durable_nb: {_name(path)} · will be made by the first run"
+    statuses = Counter(run.status for run in store.runs())
     counts = Counts(statuses.total(), statuses["paused"], statuses["crashed"])
     return _line(repr(store) if path is None else _name(path), counts)
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from argparse import Namespace
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from durable_nb.model.decisions import Resume
@@ -12,6 +15,7 @@ from durable_nb.notebook.banner import store_line
 from durable_nb.notebook.desk import Desk
 from durable_nb.notebook.handle import Handle, Waiting
 from durable_nb.notebook.portrait import Look
+from durable_nb.stores import refusals
 from durable_nb.stores.open import default_store, open_store, use_store
 
 if TYPE_CHECKING:
@@ -21,10 +25,14 @@ if TYPE_CHECKING:
 
 
 def runs(desk: Desk, line: Namespace) -> pd.DataFrame:
-    """All runs, newest first."""
+    """All runs, newest first, as people read them: times to the second, tags as a list."""
     from durable_nb import views
 
-    return views.runs()
+    frame = views.runs()
+    frame["tags"] = [json.loads(tags) for tags in frame["tags"]]
+    for time in ("created_at", "updated_at"):
+        frame[time] = frame[time].dt.floor("s")
+    return frame.drop(columns="workdir") if frame["workdir"].isna().all() else frame
 
 
 def pending(desk: Desk, line: Namespace) -> Waiting:
@@ -39,6 +47,7 @@ def use(desk: Desk, line: Namespace) -> None:
     value = getattr(value, "checkpointer", value)
     is_store = callable(getattr(value, "list_pending_interrupts", None))
     store = cast("Checkpointer", value) if is_store else open_store(line.target)
+    _refuse_without_folder(getattr(store, "path", None))
     said = store_line(store)  # reads it, so that a path that cannot be a store is refused now
     use_store(store)
     print(said)  # noqa: T201  # what the cell shows
@@ -77,6 +86,23 @@ def list_agents(desk: Desk, line: Namespace) -> pd.DataFrame:
         for variable, each in found.items()
     ]
     return pd.DataFrame(rows, columns=["variable", "agent", "tools", "store"])
+
+
+def _refuse_without_folder(path: Path | None) -> None:
+    """Raise `StoreUnusable` where the store's directory cannot be made. None is made here."""
+    if path is None or path.parent.is_dir():
+        return
+    missing = [each for each in path.parents if not each.exists()]
+    try:
+        path.parent.mkdir(parents=True)
+    except OSError as error:
+        raise refusals.unusable(
+            path, f"has no usable directory ({error})", "choose another path"
+        ) from error
+    finally:
+        for each in missing:
+            with suppress(OSError):
+                each.rmdir()
 
 
 def _decide(desk: Desk, line: Namespace, decision: Resume) -> Handle:

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from durable_nb.notebook import banner
 from durable_nb.notebook.commands import COMMANDS
 from durable_nb.notebook.parse import IN_A_SHELL, command_line, run_line
 from durable_nb.stores import open as stores_open
+from durable_nb.stores.open import default_store
 from tests.notebook.conftest import Notebook
 
 HEAVY = ["ipywidgets", "pandas", "duckdb", "pydantic", "durable_nb.runtime.agent", "sqlite3"]
@@ -68,7 +70,7 @@ def test_loading_imports_nothing_heavy_and_creates_nothing(tmp_path: Path) -> No
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=100
     )
     assert done.stdout.splitlines() == [
-        "durable_nb: .durable/runs.sqlite3 · no runs yet",
+        "durable_nb: default store .durable/runs.sqlite3 (not made yet)",
         "[]",
     ], done.stderr
     assert not (tmp_path / ".durable").exists()
@@ -166,13 +168,45 @@ def test_a_mistake_shows_as_one_line(notebook: Notebook) -> None:
 
 def test_use_chooses_a_store_and_refuses_what_is_none(notebook: Notebook, tmp_path: Path) -> None:
     notebook.names["bot"] = Agent("bot", ScriptedModel(["hello"]))
-    assert "other.sqlite3 · no runs yet" in notebook("%durable use other.sqlite3").printed
+    said = "durable_nb: other.sqlite3 · will be made by the first run"
+    assert said in notebook("%durable use other.sqlite3").printed
     notebook("%%durable bot --id a\nhello")
     assert (tmp_path / "other.sqlite3").exists()
     (tmp_path / "text").write_text("not a database, but long enough to be asked about" * 99)
     for target in (str(tmp_path), "text"):
         assert isinstance(notebook(f"%durable use {target}").error, StoreUnusable)
     assert notebook("%durable show a").value.status == "completed"
+
+
+def test_use_refuses_a_path_whose_directory_cannot_be_made_and_makes_none(
+    notebook: Notebook, tmp_path: Path
+) -> None:
+    (tmp_path / "text").write_text("a file")
+    for target in ("text/runs.sqlite3", "text/a/b.sqlite3", "/proc/none/runs.sqlite3"):
+        error = notebook(f"%durable use {target}").error
+        assert isinstance(error, StoreUnusable)
+        assert "has no usable directory" in str(error)
+    assert "will be made by the first run" in notebook("%durable use new/er/a.sqlite3").printed
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["text"]
+
+
+def test_a_store_that_is_there_and_has_no_runs_says_so(notebook: Notebook) -> None:
+    Agent("bot", ScriptedModel(["hello"])).run("go")
+    assert len(default_store().prune(timedelta(0))) == 1
+    assert ".durable/runs.sqlite3 · no runs yet" in notebook("%reload_ext durable_nb").printed
+
+
+def test_runs_are_shown_to_the_second_with_their_tags_and_without_empty_columns(
+    notebook: Notebook, bot: Agent, tmp_path: Path
+) -> None:
+    assert len(notebook("%durable").value) == 0
+    bot.run("Refund order 1042", execution_id="a", tags=["shop", "new"])
+    frame = notebook("%durable").value
+    assert frame["tags"].tolist() == [["shop", "new"]]
+    assert [each.microsecond for each in (*frame["created_at"], *frame["updated_at"])] == [0, 0]
+    assert "workdir" not in frame
+    bot.run("Refund order 1042", execution_id="b", workdir=tmp_path)
+    assert notebook("%durable runs").value["workdir"].tolist()[0] == str(tmp_path)
 
 
 def test_runs_and_agents_are_tables(notebook: Notebook, bot: Agent) -> None:
