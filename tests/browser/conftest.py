@@ -108,7 +108,11 @@ class Lab:
 
     def close(self) -> None:
         self.process.terminate()  # it shuts its kernels down
-        self.process.wait(30)
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:  # on a busy machine it may wait for a kernel for long
+            self.process.kill()
+            self.process.wait(20)
         self.log.close()
 
     def _answers(self) -> bool:
