@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from durable_nb import __version__
 from durable_nb.cli.decisions import add_answer, add_approve, add_reject
 from durable_nb.cli.driving import add_fork, add_resume, add_run
+from durable_nb.cli.hints import hint
 from durable_nb.cli.looking import add_pending, add_runs, add_sessions, add_show
 from durable_nb.cli.screen import fail, flush, hush, prepare, say
 from durable_nb.cli.tour import add_tour
@@ -70,7 +71,7 @@ def _main(arguments: Sequence[str] | None) -> int:
         flush()
         return code
     except DurableError as error:
-        fail(error)
+        fail(error, hint(error, chosen))
         return 1
     except KeyboardInterrupt:
         say("interrupted")

@@ -11,6 +11,7 @@ from importlib import import_module
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from durable_nb.core.near import did_you_mean
 from durable_nb.model.errors import DurableError, InvalidInput, UnknownAgent
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def _imported(reference: Reference) -> Agent:
     if here not in sys.path:
         sys.path.insert(0, here)
     with users_code(f"mend {reference.module}, nothing was run"):
-        module = _module(reference.module)
+        module = _module(reference)
     try:
         found = attrgetter(reference.name)(module)
     except AttributeError:
@@ -76,20 +77,28 @@ def _imported(reference: Reference) -> Agent:
         raise UnknownAgent(
             f"{reference.name!r} in {reference.module} is no agent; "
             f"there {'are ' + ', '.join(agents) if agents else 'is none'}"
+            f"{did_you_mean(reference.name, agents)}"
         )
     return found
 
 
-def _module(name: str) -> object:
+def _module(reference: Reference) -> object:
+    name = reference.module
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise  # a module that the user's module needs
         raise UnknownAgent(
-            f"no module {error.name!r} in {os.getcwd()} or on Python's path; "
-            "run the command where the module is, or set PYTHONPATH"
+            f"no module {error.name!r} in {os.getcwd()} or on Python's path; {_then(reference)}"
         ) from error
+
+
+def _then(reference: Reference) -> str:
+    if not reference.module.endswith(".py"):
+        return "run the command where the module is, or set PYTHONPATH"
+    module = reference.module.removesuffix(".py").replace("/", ".")
+    return f"that is a file's name; did you mean {module}:{reference.name}?"
 
 
 def _check_store(agent: Agent, store: Checkpointer) -> None:

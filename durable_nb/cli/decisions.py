@@ -6,19 +6,21 @@ Approving takes `--yes` beside it. Without a flag that it needs a decision is sh
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Sequence
 from functools import partial
+from typing import cast
 
 from durable_nb.cli import agents, options, screen, shapes, text
 from durable_nb.cli.driving import agent_for, drive
-from durable_nb.cli.pauses import pause_text
+from durable_nb.cli.pauses import check_pause, pause_text
 from durable_nb.core.changes import changes
-from durable_nb.core.explain import explain
+from durable_nb.core.explain import explain, rejection
 from durable_nb.core.nodes import open_pause
 from durable_nb.core.reopen import Claimant, reopen
 from durable_nb.core.state import state_of
 from durable_nb.model.decisions import Resume
-from durable_nb.model.entries import Log
+from durable_nb.model.entries import Log, Pause
 from durable_nb.model.errors import AlreadyResumed
 from durable_nb.stores.upkeep import now
 
@@ -76,13 +78,12 @@ def _add(
 def _approve(chosen: argparse.Namespace) -> int:
     edited = dict(chosen.edits) or None
     decision = Resume(approved=True, by=chosen.by, reason=chosen.note, edited=edited)
-    missing = _missing(chosen) + ["--yes"] * (not chosen.yes)
-    return _decide(chosen, "approve", decision, missing)
+    return _decide(chosen, "approve", decision, sure=chosen.yes)
 
 
 def _reject(chosen: argparse.Namespace) -> int:
     decision = Resume(approved=False, by=chosen.by, reason=chosen.note)
-    return _decide(chosen, "reject", decision, _missing(chosen))
+    return _decide(chosen, "reject", decision)
 
 
 def _answer(chosen: argparse.Namespace) -> int:
@@ -93,44 +94,54 @@ def _answer(chosen: argparse.Namespace) -> int:
     elif chosen.stop:
         decision, would = Resume.stop(by=chosen.by), "answer --stop"
     else:
-        wanted = ["--happened JSON, --run-again or --stop"]
-        return _preview(chosen, "answer", None, _missing(chosen) + wanted)
-    return _decide(chosen, would, decision, _missing(chosen))
+        return _preview(chosen, "answer", None)
+    return _decide(chosen, would, decision)
 
 
-def _missing(chosen: argparse.Namespace) -> list[str]:
-    return [] if chosen.pause is not None else ["--pause N"]
-
-
-def _decide(
-    chosen: argparse.Namespace, would: str, decision: Resume, missing: Sequence[str]
-) -> int:
-    if missing:
-        return _preview(chosen, would, decision, missing)
+def _decide(chosen: argparse.Namespace, would: str, decision: Resume, *, sure: bool = True) -> int:
+    if chosen.pause is None or not sure:
+        return _preview(chosen, would, decision)
     agent = agent_for(chosen, chosen.id)
-    changed = changes(agent.checkpointer.load(chosen.id).definition, agent.definition().text)
+    log = agent.checkpointer.load(chosen.id)
+    check_pause(log, chosen.pause, chosen)
+    changed = changes(log.definition, agent.definition().text)
     if changed:
         screen.say(f"changed since the pause: {', '.join(changed)}")
     step = partial(agent.resume, chosen.id, resume_value=decision, pause=chosen.pause)
     return drive(chosen, agent, chosen.id, step)
 
 
-def _preview(
-    chosen: argparse.Namespace, would: str, decision: Resume | None, missing: Sequence[str]
-) -> int:
-    """Show what a decision would do, and what its command lacks. Nothing is changed.
+def _preview(chosen: argparse.Namespace, would: str, decision: Resume | None) -> int:
+    """Show what a decision would do, and the command that decides. Nothing is changed.
 
     Raises what the decision itself would be refused with.
     """
     agent = None if chosen.agent is None else agents.find(chosen.agent, chosen.store)
     store = options.store_of(chosen) if agent is None else agent.checkpointer
     log = store.load(chosen.id)
+    check_pause(log, chosen.pause, chosen)
     definition = log.definition if agent is None else agent.definition().text
     _show(chosen, log, would, decision, changes(log.definition, definition))
-    pause = "N" if (at := open_pause(log)) is None else str(at.number)
-    flags = " and ".join(missing).replace("--pause N", f"--pause {pause}")
-    screen.say(f"nothing was decided: to {would.split()[0]}, add {flags}")
+    screen.say(f"nothing was decided; to {would.split()[0]}:")
+    screen.say(f"  {_complete(chosen, would, log.rows[-1].number)}")
     return _USAGE
+
+
+def _complete(chosen: argparse.Namespace, would: str, pause: int) -> str:
+    """The command that decides: all that was typed, and all that it lacked."""
+    name, *outcome = would.split()
+    words = [name, chosen.id, "--pause", str(pause), "--agent", options.agent_of(chosen)]
+    words += [*outcome, *options.place_of(chosen), *["--json"] * chosen.json]
+    if "happened" in chosen:
+        words.insert(words.index("--happened") + 1, json.dumps(chosen.happened))
+    for flag in ("by", "note"):
+        if (value := getattr(chosen, flag, None)) is not None:
+            words += [f"--{flag}", value]
+    for edited, value in getattr(chosen, "edits", ()):
+        words += ["--set", f"{edited}={json.dumps(value)}"]
+    words += ["--yes"] * (name == "approve")
+    undecided = " --happened JSON | --run-again | --stop" if would == "answer" else ""
+    return text.command(*words) + undecided
 
 
 def _show(
@@ -146,7 +157,7 @@ def _show(
         reopen(chosen.id, state, who, decision=decision, pause=chosen.pause)
     if pause is None:
         raise AlreadyResumed(f"run {chosen.id!r} has no open pause: there is nothing to answer")
-    sentence = explain(state)
+    sentence = rejection(cast("Pause", state.at.entry)) if would == "reject" else explain(state)
     if chosen.json:
         screen.show_json(shapes.preview_of(would, sentence, changed, pause))
         return

@@ -93,7 +93,8 @@ def drive(
     chosen: argparse.Namespace, agent: Agent, execution_id: str, step: Callable[[], RunResult]
 ) -> int:
     """Take the step, which drives the run, and say how far it went."""
-    again = text.command("resume", execution_id, "--agent", str(chosen.agent))
+    agent_at = ("--agent", options.agent_of(chosen))
+    again = text.command("resume", execution_id, *agent_at, *options.place_of(chosen))
     try:
         with agents.users_code(f"the run is on disk, go on with: {again}"):
             result = step()
@@ -105,18 +106,17 @@ def drive(
 
 
 def _run(chosen: argparse.Namespace) -> int:
+    from durable_nb.runtime import loop
+    from durable_nb.runtime.begin import start
+    from durable_nb.runtime.checks import placed
+
     agent = agents.find(chosen.agent, chosen.store)
-    execution_id = agent.ports.new_id() if chosen.id is None else chosen.id
+    place = placed(chosen.workdir)
+    run = start(agent, chosen.prompt, execution_id=chosen.id, workdir=place, tags=chosen.tag)
+    execution_id = run.lease.execution_id
     if chosen.id is None:
-        screen.say(f"run {execution_id}")  # so that it can be resumed, whatever happens here
-    return drive(
-        chosen,
-        agent,
-        execution_id,
-        lambda: agent.run(
-            chosen.prompt, execution_id=execution_id, workdir=chosen.workdir, tags=chosen.tag
-        ),
-    )
+        screen.say(f"run {execution_id}")  # it is on disk: whatever happens, it can be resumed
+    return drive(chosen, agent, execution_id, lambda: loop.drive(run))
 
 
 def _resume(chosen: argparse.Namespace) -> int:
@@ -159,12 +159,12 @@ def _report(chosen: argparse.Namespace, agent: Agent, result: RunResult) -> None
     elif result.output is not None:
         screen.show(result.output)
     elif result.pending_interrupt is not None:
-        _show_pause(agent.checkpointer.load(result.execution_id), str(chosen.agent))
+        _show_pause(agent.checkpointer.load(result.execution_id), chosen)
 
 
-def _show_pause(log: Log, agent: str) -> None:
+def _show_pause(log: Log, chosen: argparse.Namespace) -> None:
     """The pause, unless somebody else has answered it by now."""
     if (pause := open_pause(log)) is not None:
         screen.show(pause_text(pause, explain(state_of(log))))
-        for way in ways_to_decide(pause, agent):
+        for way in ways_to_decide(pause, chosen):
             screen.say(f"  {way}")

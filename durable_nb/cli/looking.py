@@ -96,7 +96,7 @@ def _pending(chosen: argparse.Namespace) -> int:
     for each in waiting:
         sentence = explain(state_of(store.load(each.execution_id)))
         screen.show(pause_text(each, sentence))
-        screen.show("".join(f"  {way}\n" for way in ways_to_decide(each)))
+        screen.show("".join(f"  {way}\n" for way in ways_to_decide(each, chosen)))
     if not waiting:
         screen.say(f"nothing waits for a person in {store!r}")
     return 0

@@ -70,6 +70,16 @@ def add_person(parser: argparse.ArgumentParser, *, note: bool = True) -> None:
         parser.add_argument("--note", metavar="TEXT", help="the reason; the model reads it")
 
 
+def place_of(chosen: argparse.Namespace) -> tuple[str, ...]:
+    """The words that name the store again, for a command to type next."""
+    return () if chosen.store is None else ("--store", chosen.store)
+
+
+def agent_of(chosen: argparse.Namespace) -> str:
+    """The word that names the agent again, where it was named."""
+    return str(getattr(chosen, "agent", None) or "MODULE:NAME")
+
+
 def store_of(chosen: argparse.Namespace) -> Checkpointer:
     """The store that is meant. Opens nothing yet."""
     from durable_nb.stores.open import default_store, open_store

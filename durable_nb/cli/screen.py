@@ -42,9 +42,9 @@ def say(text: str) -> None:
     print(visible(text), file=sys.stderr, flush=True)
 
 
-def fail(error: DurableError) -> None:
+def fail(error: DurableError, hint: str = "") -> None:
     """One line that says what was refused, or what the user's own code raised."""
-    say(f"{_name(error)}: {' '.join(str(error).split())}")
+    say(f"{_name(error)}: {' '.join(f'{error}{hint}'.split())}")
 
 
 def flush() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from durable_nb.core.decide import arguments_of, decide
 from durable_nb.core.state import State
 from durable_nb.model.commands import AskModel, EndRun, RunTool, Stop, TellModel, Wait
+from durable_nb.model.entries import Pause
 
 
 def explain(state: State) -> str:
@@ -40,6 +41,13 @@ def explain(state: State) -> str:
             )
         case Stop(end):
             return f"The run is {end.status}. There is nothing to resume."
+
+
+def rejection(pause: Pause) -> str:
+    """One sentence: what Reject does at that pause."""
+    if pause.on_reject == "skip":
+        return f"Reject does not run {pause.tool} again."
+    return f"Reject runs {pause.tool} again, too, and decision.approved is False there."
 
 
 def call_text(tool: str, arguments: Mapping[str, object]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, cast
 
 from durable_nb.core.decide import arguments_of
-from durable_nb.core.explain import call_text, explain
+from durable_nb.core.explain import call_text, explain, rejection
 from durable_nb.core.nodes import moment, node_id, status_of
 from durable_nb.core.state import State, state_of
 from durable_nb.model.entries import Answer, End, Log, Pause, ToolCall, Turn
@@ -131,14 +131,12 @@ def _paused(log: Log, state: State, look: Look) -> Portrait:
 
 
 def _gate(log: Log, state: State, pause: Pause) -> tuple[Part, ...]:
-    again = f"runs {pause.tool} again, too, and decision.approved is False there"
-    no = f"does not run {pause.tool} again" if pause.on_reject == "skip" else again
     run = f"{word(log.run.execution_id)} --pause {state.number}"
     typed = (
         (f"%durable approve {run}", "to approve by typing"),
         (f"%durable reject {run} --note 'why'", "to reject"),
     )
-    return _explained(state, f" Reject {no}."), Commands(typed)
+    return _explained(state, f" {rejection(pause)}"), Commands(typed)
 
 
 def _in_doubt(log: Log, state: State) -> tuple[Part, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -26,22 +27,29 @@ def decided(store: Checkpointer, execution_id: str = "r1") -> bool:
 
 
 @pytest.mark.parametrize(
-    ("flags", "missing"),
+    ("flags", "complete"),
     [
-        ((), "add --pause 3 and --yes"),
-        (("--pause", "3"), "add --yes"),
-        (("--yes",), "add --pause 3"),
-        (("--pause", "3", *BOT, "--by", "alice"), "add --yes"),
+        ((), "--agent MODULE:NAME --yes"),
+        (("--pause", "3"), "--agent MODULE:NAME --yes"),
+        (("--yes",), "--agent MODULE:NAME --yes"),
+        (("--pause", "3", *BOT, "--by", "alice"), f"--agent {SHOP}:bot --by alice --yes"),
+        (
+            ("--store", ".durable/runs.sqlite3", "--note", "it's fine", "--set", "amount=5"),
+            "--agent MODULE:NAME --store .durable/runs.sqlite3 --note 'it'\"'\"'s fine' "
+            "--set amount=5 --yes",
+        ),
     ],
 )
 def test_approving_without_its_flags_shows_and_changes_nothing(
-    shell: Shell, paused: str, store: Checkpointer, flags: tuple[str, ...], missing: str
+    shell: Shell, paused: str, store: Checkpointer, flags: tuple[str, ...], complete: str
 ) -> None:
     said = shell("approve", paused, *flags)
     assert said.code == 2
     assert 'context\n  order   "1042"\n  amount  20\n' in said.out
     assert 'Approve runs refund(order="1042", amount=20) again from the top' in said.out
-    assert said.err.endswith(f"nothing was decided: to approve, {missing}\n")
+    assert said.err.endswith(
+        f"nothing was decided; to approve:\n  durable-nb approve r1 --pause 3 {complete}\n"
+    )
     assert not decided(store)
 
 
@@ -99,8 +107,21 @@ def test_rejecting_without_the_pause_shows_and_changes_nothing(
 ) -> None:
     said = shell("reject", paused, *BOT)
     assert said.code == 2
-    assert said.err.endswith("nothing was decided: to reject, add --pause 3\n")
+    assert said.err.endswith(
+        f"nothing was decided; to reject:\n  durable-nb reject r1 --pause 3 --agent {SHOP}:bot\n"
+    )
+    assert said.out.endswith(
+        "Reject runs refund again, too, and decision.approved is False there.\n"
+    )
     assert not decided(store)
+
+
+def test_the_command_that_a_preview_prints_decides(shell: Shell, paused: str, folder: Path) -> None:
+    preview = shell("approve", paused, *BOT, "--by", "al ice", "--set", 'order="10 43"')
+    command = shlex.split(preview.err.splitlines()[-1])
+    assert command[0] == "durable-nb"
+    assert shell(*command[1:]).code == 0
+    assert effects(folder) == ["10 43 20"]
 
 
 @pytest.mark.parametrize(
@@ -123,11 +144,17 @@ def test_a_pause_that_is_answered_is_answered_once(
     assert effects(folder) == ["1042 20"]
 
 
+_NO_PAUSE_2 = (
+    "InvalidInput: run 'r1' has no pause 2; pause 3 (manager_approval) is open: "
+    "durable-nb approve r1 --pause 3 --agent "
+)
+
+
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (("approve", "r1", "--pause", "2", "--yes", *BOT), "AlreadyResumed: run 'r1': pause 2"),
-        (("approve", "r1", "--pause", "2"), "AlreadyResumed: run 'r1': pause 2 is not open"),
+        (("approve", "r1", "--pause", "2", "--yes", *BOT), _NO_PAUSE_2),
+        (("approve", "r1", "--pause", "2"), _NO_PAUSE_2),
         (("approve", "nobody"), "UnknownExecution: "),
         (("approve", "nobody", "--pause", "3", "--yes", *BOT), "UnknownExecution: "),
         (("approve", "r1", "--pause", "3", "--yes", "--agent", f"{SHOP}:slow"), "AgentMismatch: "),
@@ -269,7 +296,11 @@ def test_an_answer_without_its_flags_shows_and_changes_nothing(
     said = shell("answer", doubtful)
     assert said.code == 2
     assert "Say that it happened and what it returned" in said.out
-    assert said.err.endswith("add --pause 4 and --happened JSON, --run-again or --stop\n")
+    assert said.err.endswith(
+        "durable-nb answer r1 --pause 4 --agent MODULE:NAME --happened JSON | --run-again | --stop\n"
+    )
+    typed = shell("answer", doubtful, "--happened", '{"a": 1}', "--by", "alice").err
+    assert typed.endswith("""--agent MODULE:NAME --happened '{"a": 1}' --by alice\n""")
     assert shell("answer", doubtful, "--happened", "null").code == 2
     assert shell("answer", doubtful, "--happened", "nothing").code == 2
     assert shell("answer", doubtful, "--run-again", "--stop").code == 2

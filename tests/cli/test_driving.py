@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from durable_nb import Checkpointer
+from durable_nb.stores.open import open_store
 from tests.cli.conftest import SHOP, Said, Shell
 
 BOT = ("--agent", f"{SHOP}:bot")
@@ -28,7 +29,9 @@ def test_a_run_prints_its_answer_and_says_the_rest_on_stderr(shell: Shell) -> No
     assert said.err.endswith("run r1 is completed; 0 tokens\n")
 
 
-def test_a_run_without_an_id_names_the_one_it_made_before_anything_happens(shell: Shell) -> None:
+def test_a_run_without_an_id_names_the_one_it_made_once_it_is_on_disk(shell: Shell) -> None:
+    refused = shell("run", f"{SHOP}:offline", " ")
+    assert "run run-" not in refused.err
     said = shell("run", f"{SHOP}:offline", "Say hello")
     assert said.code == 1
     first, error = said.err.splitlines()[-2:]
@@ -87,6 +90,9 @@ def test_an_id_that_has_rows_is_refused_and_nothing_happens(
         ("no_such_module:bot", 1, "UnknownAgent: no module 'no_such_module' in "),
         (f"{SHOP}:nobody", 1, f"UnknownAgent: 'nobody' in {SHOP} is no agent; there are bot, "),
         (f"{SHOP}:number", 1, f"UnknownAgent: 'number' in {SHOP} is no agent"),
+        (f"{SHOP}:bott", 1, "; did you mean bot?"),
+        ("shop.py:bot", 1, "that is a file's name; did you mean shop:bot?"),
+        ("tests/cli/shop.py:bot", 1, "did you mean tests.cli.shop:bot?"),
         ("tests.cli:bot", 1, "UnknownAgent: 'bot' in tests.cli is no agent; there is none"),
     ],
 )
@@ -179,6 +185,38 @@ def test_what_cannot_be_is_one_line_and_changes_nothing(
     assert (said.code, said.out) == (1, "")
     assert said.err.splitlines()[-1].startswith(error)
     assert [run.steps for run in store.runs()] == [3]
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (
+            ("resume", "r1", *BOT),
+            f"; here: durable-nb approve r1 --pause 3 --agent {SHOP}:bot --yes",
+        ),
+        (("resume", "r11", *BOT), "; did you mean r1?; here: durable-nb runs"),
+        (("show", "r11"), "; did you mean r1?; here: durable-nb runs"),
+        (("fork", "zzzzz", *BOT), "with store.runs(); here: durable-nb runs"),
+        (
+            ("cancel", "r11", "--store", ".durable/runs.sqlite3"),
+            "; did you mean r1?; here: durable-nb runs --store .durable/runs.sqlite3",
+        ),
+    ],
+)
+def test_an_error_about_a_run_ends_with_what_to_type(
+    shell: Shell, paused: str, words: tuple[str, ...], hint: str
+) -> None:
+    said = shell(*words)
+    assert said.code == 1
+    assert said.err.endswith(f"{hint}\n")
+
+
+def test_the_commands_that_a_pause_comes_with_name_the_store_that_was_named(shell: Shell) -> None:
+    here = ("--store", "here.db")
+    said = shell("run", f"{SHOP}:bot", "Refund", "--id", "r1", *here)
+    assert f"--pause 3 --agent {SHOP}:bot --store here.db --yes\n" in said.err
+    assert "--agent MODULE:NAME --store here.db --yes\n" in shell("pending", *here).out
+    open_store("here.db").close()
 
 
 def test_a_prompt_goes_on_in_the_next_run_of_the_session(shell: Shell) -> None:
