@@ -94,12 +94,23 @@ def message_json(message: Message) -> Json:
 
 def message_from(form: Json) -> Message:
     """The message in its stored form."""
-    calls = tuple(
-        Call(thaw(call["tool"]), thaw(call["arguments"]), thaw(call["id"]))
-        for call in form.get("tool_calls", ())
+    calls = form.get("tool_calls")
+    return Message(
+        form["role"],
+        _text(form.get("content", "")),
+        () if calls is None else tuple(map(_call_from, calls)),
+        _text(form.get("tool_call_id")),
+        thaw(form["extra"]) if "extra" in form else {},
     )
-    tool_call_id, extra = thaw(form.get("tool_call_id")), thaw(form.get("extra", {}))
-    return Message(form["role"], thaw(form.get("content", "")), calls, tool_call_id, extra)
+
+
+def _call_from(form: Json) -> Call:
+    return Call(_text(form["tool"]), thaw(form["arguments"]), _text(form["id"]))
+
+
+def _text(form: Json) -> Any:
+    """What most texts are: themselves."""
+    return form if type(form) is str else thaw(form)
 
 
 def _checksum(*columns: object) -> int:

@@ -48,15 +48,16 @@ def freeze(value: object, path: Place = "value", depth: int = 0) -> Json:
 
 def thaw(stored: Json) -> Any:
     """The value that `freeze` was given."""
-    if isinstance(stored, list):
+    kind = type(stored)
+    if kind is list:
         return [thaw(item) for item in stored]
-    if isinstance(stored, dict):
-        if len(stored) == 1:
-            ((tag, inner),) = stored.items()
-            if tag.startswith("$"):
-                return (_THAW.get(tag) or _LATE[tag]().thaw)(inner)
-        return {key: thaw(item) for key, item in stored.items()}
-    return stored
+    if kind is not dict:
+        return stored
+    if len(stored) == 1:
+        ((tag, inner),) = stored.items()
+        if tag.startswith("$"):
+            return (_THAW.get(tag) or _LATE[tag]().thaw)(inner)
+    return {key: thaw(item) for key, item in stored.items()}
 
 
 class Extension(NamedTuple):
