@@ -10,7 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -108,10 +108,13 @@ class LocalRun:
         """Drive a claimed run on this thread, showing a card. What escapes the run is raised."""
         from durable_nb.runtime.loop import drive
 
+        undriven = ExitStack()
+        undriven.callback(self.store.release, run.lease)
         try:
             self._begin()
             self.show(Look(notes=notes), quiet=quiet)
             with self._shown_while(run):
+                undriven.pop_all()  # from here on, driving it says when it is let go
                 drive(run)
         except KeyboardInterrupt:
             self._stopped = True
@@ -120,7 +123,7 @@ class LocalRun:
             self._error = _line(error)
             raise
         finally:
-            self.store.release(run.lease)  # also where the card was interrupted before the drive
+            undriven.close()
             self.redraw()
 
     def click(self, decision: Resume | None, pause: int | None) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
 import threading
 import traceback
 from typing import Any
@@ -21,6 +24,7 @@ from durable_nb import (
     UnknownAgent,
     call,
 )
+from durable_nb.stores.open import default_store
 from tests.notebook.conftest import ANSWER, Notebook, eventually
 from tests.support.ledger import Ledger
 
@@ -231,6 +235,38 @@ def test_stop_raises_at_a_pause_in_one_line(notebook: Notebook, bot: Agent) -> N
     assert isinstance(ran.error, RunPaused)
     assert len(ran.error._render_traceback_()) == 1
     assert "waiting for you" in ran.card
+
+
+def test_an_interrupted_cell_leaves_its_run_live_until_its_async_tool_has_left(
+    notebook: Notebook, effects: Ledger
+) -> None:
+    inside, go = threading.Event(), threading.Event()
+
+    async def refund(order: str) -> str:
+        """Pay an order back."""
+        inside.set()
+        try:
+            await asyncio.sleep(0 if effects.lines else 3600)
+        finally:
+            while not go.is_set():
+                await asyncio.sleep(0.001)
+            effects.add(order)
+        return "paid"
+
+    def interrupt_kernel() -> None:
+        assert inside.wait(30)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    llm = ScriptedModel([call("refund", order="1042"), ANSWER])
+    notebook.names["bot"] = Agent("refund-bot", llm, [refund])
+    threading.Thread(target=interrupt_kernel).start()
+    try:
+        assert isinstance(notebook(CELL).error, KeyboardInterrupt)
+        assert [run.status for run in default_store().runs()] == ["running"]
+    finally:
+        go.set()
+    notebook.names["bot"].resume("refund-1042")
+    assert effects.lines == ["1042", "1042"]
 
 
 @pytest.mark.parametrize("name", ["1x", "class", "a.b", "''"])
