@@ -140,7 +140,7 @@ def _check_kind(pause: Pause, decision: Resume) -> None:
 
 
 def _name(decision: Resume, user: str) -> str:
-    if decision.by is not None:
+    if decision.by:
         return decision.by
     approver = decision.metadata.get("approver", user)
     if not isinstance(approver, str) or not approver:

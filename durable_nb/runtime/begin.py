@@ -9,7 +9,7 @@ from itertools import count
 from durable_nb.core.branch import branch
 from durable_nb.core.state import State, fold, state_of
 from durable_nb.model.entries import Entry, Log, Row, Run, Turn
-from durable_nb.model.errors import ExecutionExists
+from durable_nb.model.errors import ExecutionExists, InvalidInput
 from durable_nb.model.messages import Message
 from durable_nb.runtime.actor import Actor
 from durable_nb.runtime.checks import (
@@ -60,6 +60,8 @@ def start_fork(
     """
     if prompt is not None:
         check_prompt(prompt)
+    if edit is not None and not isinstance(edit, Mapping):
+        raise InvalidInput(f"edit is a mapping of arguments by name, not {edit!r}")
     log = agent.checkpointer.load(source)
     check_name(agent, log)
     point = branch(source, log.rows, at=at, prompt=prompt, edit=edit, by=agent.ports.user())

@@ -43,12 +43,20 @@ class Wish:
     move: bool = False
 
     def __post_init__(self) -> None:
-        if self.decision is not None and not isinstance(self.decision, Resume):
-            raise InvalidInput(f"a decision is a Resume(approved=...), not {self.decision!r}")
+        if self.decision is not None:
+            _check_decision(self.decision)
+        if self.pause is not None and type(self.pause) is not int:
+            raise InvalidInput(f"a pause is named by its number, not {self.pause!r}")
         if self.prompt is not None:
             check_prompt(self.prompt)
             if self.decision is not None:
                 raise InvalidInput("answer the pause first, then go on with a prompt")
+
+
+def _check_decision(decision: object) -> None:
+    """Nothing approves by accident, no kind of `Resume` that checks less than it does either."""
+    if not isinstance(decision, Resume) or not isinstance(decision.approved, bool):
+        raise InvalidInput(f"a decision is a Resume(approved=True or False), not {decision!r}")
 
 
 def claim(agent: Actor, execution_id: str, wish: Wish) -> Drive:

@@ -87,6 +87,8 @@ def test_an_edit_that_the_tool_cannot_take_changes_nothing(store: Checkpointer, 
         bot(store, SCRIPT, refund).fork("r1", at=2, edit=edit)
     with pytest.raises(InvalidInput, match="no arguments"):
         bot(store, SCRIPT, refund).fork("r1", at="turn:1", edit={"amount": 1})
+    with pytest.raises(InvalidInput, match="mapping"):
+        bot(store, SCRIPT, refund).fork("r1", at=2, edit=["amount"])
     assert [run.execution_id for run in store.runs()] == ["r1"]
 
 

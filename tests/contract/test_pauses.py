@@ -10,6 +10,7 @@ import os
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from enum import StrEnum
 
 import pytest
@@ -680,6 +681,31 @@ def test_an_interrupt_that_makes_no_sense_stops_the_tool(store, effects, argumen
 
     assert told(bot(store, WORK, work).run("go"))[0].startswith("Error: ")
     assert effects.lines == []
+
+
+@dataclass(frozen=True)
+class Lax(Resume):
+    """A kind of `Resume` that checks nothing."""
+
+    def __post_init__(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("decision", "pause"), [(Lax("no"), None), (Lax(1), None), (YES, "3"), (YES, 3.0), (YES, True)]
+)
+def test_what_is_no_decision_on_a_numbered_pause_claims_nothing(store, decision, pause) -> None:
+    agent = bot(store, WORK, work_tool(plain))
+    agent.run("go", execution_id="r1")
+    with pytest.raises(InvalidInput):
+        agent.resume("r1", resume_value=decision, pause=pause)
+    assert len(store.list("r1")) == 3
+
+
+def test_nobodys_name_is_no_name(store) -> None:
+    bot(store, WORK, work_tool(plain)).run("go", execution_id="r1")
+    agent = bot(store, WORK, work_tool(plain), ports=Ports(user=lambda: "ann"))
+    assert told(agent.resume("r1", resume_value=Resume(True, by=""))) == ["ann"]
 
 
 class Unspeakable:
