@@ -35,7 +35,7 @@ from durable_nb.stores.protocol import (
     Session,
     Unknown,
 )
-from durable_nb.stores.upkeep import cancel, cutoff
+from durable_nb.stores.upkeep import cancel, check_page, cutoff
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +181,7 @@ class MemoryCheckpointer:
             return [run.execution_id for run in self._of_session(session)]
 
     def sessions(self, *, limit: int | None = None, offset: int = 0) -> Sequence[Session]:
+        check_page(limit, offset)
         with self._open():
             newest: dict[str, RunRow] = {}
             for row in self.run_rows():  # newest first

@@ -33,7 +33,7 @@ from durable_nb.stores.protocol import (
     RunStatus,
     Session,
 )
-from durable_nb.stores.upkeep import cancel, cutoff
+from durable_nb.stores.upkeep import cancel, check_page, cutoff
 
 _OPEN = f"insert into entries ({tables.ENTRY}) values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 
@@ -202,6 +202,7 @@ class PostgresCheckpointer:
         return tables.session(self._read, execution_id)
 
     def sessions(self, *, limit: int | None = None, offset: int = 0) -> Sequence[Session]:
+        check_page(limit, offset)
         return self._reader.sessions(limit, offset)
 
     def cancel(self, execution_id: str, *, by: str | None = None) -> None:

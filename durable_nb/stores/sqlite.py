@@ -36,7 +36,7 @@ from durable_nb.stores.protocol import (
 )
 from durable_nb.stores.sqlite_file import DEFAULT, SQLiteFile, Values
 from durable_nb.stores.sqlite_reader import RUNS, SQLiteReader
-from durable_nb.stores.upkeep import cancel, cutoff
+from durable_nb.stores.upkeep import cancel, check_page, cutoff
 
 _OPEN = f"insert into entries ({tables.ENTRY}) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
 
@@ -183,6 +183,7 @@ class SQLiteCheckpointer:
         return tables.session(self._file.read, execution_id)
 
     def sessions(self, *, limit: int | None = None, offset: int = 0) -> Sequence[Session]:
+        check_page(limit, offset)
         return self._reader.sessions(limit, offset)
 
     def cancel(self, execution_id: str, *, by: str | None = None) -> None:

@@ -15,6 +15,8 @@ from durable_nb.model.errors import AlreadyResumed, InvalidInput, StaleLog
 if TYPE_CHECKING:
     from durable_nb.stores.protocol import Checkpointer
 
+_MANY = 2**62
+
 
 def cancel(store: Checkpointer, execution_id: str, by: str | None) -> None:
     """End a run as cancelled, whoever drives it: a live owner stops at its next entry.
@@ -49,6 +51,13 @@ def cutoff(older_than: timedelta | float) -> int:
     if age < timedelta(0):
         raise InvalidInput(f"older_than is an age from 0 on, not {older_than!r}")
     return now() - age // timedelta(microseconds=1)
+
+
+def check_page(limit: object, offset: object) -> None:
+    """Raise `InvalidInput` for what no page of a list can be."""
+    for name, value in ("limit", 0 if limit is None else limit), ("offset", offset):
+        if not isinstance(value, int) or not 0 <= value < _MANY:
+            raise InvalidInput(f"{name} is a whole number from 0 on, not {value!r}")
 
 
 def now() -> int:

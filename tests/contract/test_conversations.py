@@ -196,6 +196,9 @@ def test_sessions_come_newest_first_and_in_pages(store: Checkpointer):
     names = [session.session for session in store.sessions()]
     assert names == ["s1", "s4", "s3", "s2", "s0"]
     pages = [store.sessions(limit=2, offset=offset) for offset in (0, 2, 4, 6)]
+    for odd in ({"limit": -1}, {"offset": -1}, {"limit": 2**70}, {"limit": "3"}, {"offset": None}):
+        with pytest.raises(InvalidInput):
+            store.sessions(**odd)
     assert [[each.session for each in page] for page in pages] == [
         ["s1", "s4"], ["s3", "s2"], ["s0"], [],
     ]  # fmt: skip
