@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 def banner() -> str:
     """The store in use, how many runs it has, and how many wait. Never raises: what is wrong with
     a store must not keep the magics from loading."""
-    named = os.environ.get("DURABLE_NB_STORE")
-    place = named or str(DEFAULT)
+    place = os.environ.get("DURABLE_NB_STORE") or str(DEFAULT)
     if "durable_nb.stores.open" not in sys.modules and "://" not in place:
         path = Path(place).expanduser()
-        if not path.exists():
-            kind = "store" if named else "default store"
-            return f"durable_nb: {kind} {_name(path)} (not made yet)"
-        with suppress(sqlite3.Error):  # the store itself says below what is wrong with it
+        if _is_missing(path):
+            return _not_made(path)
+        with suppress(sqlite3.Error, OSError):  # the store itself says below what is wrong with it
             return _line(_name(path), glance(path))
     from durable_nb.stores.open import default_store
 
+    store = default_store()
+    used: Path | None = getattr(store, "path", None)
     try:
-        return store_line(default_store())
+        return _not_made(used) if used is not None and _is_missing(used) else store_line(store)
     except DurableError as error:
         return f"durable_nb: {error}"
 
@@ -41,11 +41,27 @@ def banner() -> str:
 def store_line(store: Checkpointer) -> str:
     """Raises `StoreUnusable` and the like for a store that cannot be read."""
     path: Path | None = getattr(store, "path", None)
-    if path is not None and not path.exists():
+    if path is not None and _is_missing(path):
         return f"durable_nb: {_name(path)} · will be made by the first run"
     statuses = Counter(run.status for run in store.runs())
     counts = Counts(statuses.total(), statuses["paused"], statuses["crashed"])
     return _line(repr(store) if path is None else _name(path), counts)
+
+
+def _is_missing(path: Path) -> bool:
+    """Whether nothing is there. Of a place that cannot be looked at the store says what is wrong."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _not_made(path: Path) -> str:
+    kind = "default store" if path.absolute() == DEFAULT.absolute() else "store"
+    return f"durable_nb: {kind} {_name(path)} (not made yet)"
 
 
 def _line(name: str, counts: Counts) -> str:

@@ -190,6 +190,18 @@ def test_use_refuses_a_path_whose_directory_cannot_be_made_and_makes_none(
     assert sorted(each.name for each in tmp_path.iterdir()) == ["text"]
 
 
+def test_loading_says_that_the_store_is_not_there_yet_however_it_was_chosen(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def said() -> str:
+        return notebook("%reload_ext durable_nb").printed.strip()
+
+    assert default_store().runs() == []
+    assert said() == "durable_nb: default store .durable/runs.sqlite3 (not made yet)"
+    monkeypatch.setenv("DURABLE_NB_STORE", "named.sqlite3")
+    assert said() == "durable_nb: store named.sqlite3 (not made yet)"
+
+
 def test_a_store_that_is_there_and_has_no_runs_says_so(notebook: Notebook) -> None:
     Agent("bot", ScriptedModel(["hello"])).run("go")
     assert len(default_store().prune(timedelta(0))) == 1
