@@ -154,8 +154,7 @@ def locks_for(path: Path) -> Locks:
 
 def side_of(path: Path) -> Path:
     """Where a store's locks are: one place, whatever links lead to the store."""
-    file = Path(os.path.realpath(path))
-    return file.with_name(file.name + "-locks")
+    return Path(os.path.realpath(path) + "-locks")
 
 
 def _fcntl(

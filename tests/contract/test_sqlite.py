@@ -185,6 +185,11 @@ def test_a_replaced_file_is_an_error(path: Path) -> None:
         store.append(lease, CALLED, at=1)
 
 
+def test_the_root_of_all_directories_is_no_store() -> None:
+    with pytest.raises(StoreUnusable, match="is a directory"):
+        SQLiteCheckpointer("/").runs()
+
+
 def test_a_link_to_the_file_is_the_same_store_with_the_same_drivers(path: Path) -> None:
     store = SQLiteCheckpointer(path)
     started(store)
