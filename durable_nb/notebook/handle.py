@@ -39,7 +39,11 @@ class Handle:
         self._drawn_in = drawn_in
 
     def __repr__(self) -> str:
-        return f"<run {self.execution_id!r}: {self.status}>"
+        try:
+            status = self.status
+        except DurableError as error:  # it was pruned, or its store is gone
+            status = type(error).__name__
+        return f"<run {self.execution_id!r}: {status}>"
 
     @property
     def execution_id(self) -> str:

@@ -237,6 +237,13 @@ def test_stop_raises_at_a_pause_in_one_line(notebook: Notebook, bot: Agent) -> N
     assert "waiting for you" in ran.card
 
 
+def test_a_handle_can_be_printed_when_its_run_is_gone(notebook: Notebook, bot: Agent) -> None:
+    handle = notebook(CELL).value
+    default_store().cancel("refund-1042")
+    default_store().delete_execution("refund-1042")
+    assert repr(handle) == "<run 'refund-1042': UnknownExecution>"
+
+
 def test_an_interrupted_cell_leaves_its_run_live_until_its_async_tool_has_left(
     notebook: Notebook, effects: Ledger
 ) -> None:
