@@ -316,4 +316,32 @@ BUGS = [
         "        self._guard = threading.Lock()\n",
         "tests/crash/test_owners.py -k 'sqlite and outlive'",
     ),
+    Bug(
+        "the owner of a deleted run writes into the run that has its key now",
+        "stores/sqlite.py",
+        "where (?3 - 1, ?8) = (",
+        "where (?3 - 1, writer) = (",
+        "tests/contract/test_upkeep.py -k sqlite",
+    ),
+    Bug(
+        "a link to a store's file has locks of its own",
+        "stores/locks.py",
+        'os.path.realpath(path) + "-locks"',
+        'str(path) + "-locks"',
+        "tests/contract/test_sqlite.py",
+    ),
+    Bug(
+        "a cancelled async tool is let go of before it has left",
+        "runtime/engine.py",
+        "if self._lingers is None or self._lingers.done():",
+        "if True:",
+        f"tests/contract/test_driving.py {MEMORY}",
+    ),
+    Bug(
+        "an interrupt whose arguments make no sense can be caught",
+        "runtime/scope.py",
+        "    except Exception as error:  # noqa: BLE001  # raised",
+        "    except NotStorable as error:  # raised",
+        f"tests/contract/test_pauses.py {MEMORY}",
+    ),
 ]
