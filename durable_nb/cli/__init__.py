@@ -11,6 +11,7 @@ of the parsed arguments that prints, and returns a code or raises a `DurableErro
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 
 from durable_nb import __version__
@@ -21,6 +22,8 @@ from durable_nb.cli.looking import add_pending, add_runs, add_sessions, add_show
 from durable_nb.cli.screen import fail, flush, hush, prepare, say
 from durable_nb.cli.tour import add_tour
 from durable_nb.cli.upkeep import add_cancel, add_doctor, add_export, add_prune
+from durable_nb.core.near import did_you_mean
+from durable_nb.core.text import visible
 from durable_nb.model.errors import DurableError
 
 SUBCOMMANDS = (
@@ -64,8 +67,19 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
+def _check_command(top: argparse.ArgumentParser, typed: Sequence[str]) -> None:
+    """Say which command was meant by one that there is not."""
+    known = [add.__name__.removeprefix("add_") for add in SUBCOMMANDS]
+    if typed and not typed[0].startswith("-") and typed[0] not in known:
+        meant = did_you_mean(typed[0], known)
+        top.error(visible(f"no command {typed[0]!r}{meant}; see durable-nb --help"))
+
+
 def _main(arguments: Sequence[str] | None) -> int:
-    chosen = parser().parse_args(arguments)
+    top = parser()
+    typed = sys.argv[1:] if arguments is None else arguments
+    _check_command(top, typed)
+    chosen = top.parse_args(typed)
     try:
         code: int = chosen.run(chosen)
         flush()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from durable_nb.cli import options, screen, shapes, text
 from durable_nb.cli.pauses import pause_text, ways_to_decide
 from durable_nb.core.explain import call_text, explain
-from durable_nb.core.nodes import Checkpoint, checkpoints, status_of
+from durable_nb.core.nodes import Checkpoint, checkpoints, shown_statuses, status_of
 from durable_nb.core.state import State, state_of
 from durable_nb.model.entries import Answer, End, Entry, Log, Pause, Reentry, ToolCall
 
@@ -128,7 +128,9 @@ def _run_text(log: Log, state: State, effects: Sequence[EffectRow]) -> Iterator[
         "tokens": state.usage.total_tokens,
     }
     yield text.facts({name: value for name, value in known.items() if value})
-    yield text.table(("no", "node", "step", "status", "at", "detail"), map(_step, rows))
+    yield text.table(
+        ("no", "node", "step", "status", "at", "detail"), map(_step, rows, shown_statuses(log))
+    )
     if effects:
         yield text.table(("@idempotent", "tries", "result"), map(_effect, effects))
     newest = state.newest.entry
@@ -139,9 +141,9 @@ def _run_text(log: Log, state: State, effects: Sequence[EffectRow]) -> Iterator[
     yield explain(state)
 
 
-def _step(row: Checkpoint) -> tuple[object, ...]:
+def _step(row: Checkpoint, status: str) -> tuple[object, ...]:
     moment, detail = text.local(row.created_at), text.line(_detail(row.entry), 200)
-    return row.number, row.node_id, row.step_type, row.status, moment, detail
+    return row.number, row.node_id, row.step_type, status, moment, detail
 
 
 def _detail(entry: Entry) -> str:

@@ -14,5 +14,5 @@ def did_you_mean(wanted: str, names: Iterable[str]) -> str:
     from difflib import get_close_matches
 
     known = [name for name in islice(names, _MANY) if len(name) <= _LONG]
-    near = get_close_matches(wanted, known, n=1) if len(wanted) <= _LONG else []
+    near = get_close_matches(wanted, known, n=1, cutoff=0.5) if len(wanted) <= _LONG else []
     return f"; did you mean {near[0]}?" if near else ""

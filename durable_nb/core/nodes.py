@@ -22,6 +22,7 @@ from durable_nb.model.entries import (
 )
 from durable_nb.model.messages import Message
 
+_NEWEST = {"running": "in flight", "crashed": "died here"}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -145,6 +146,13 @@ def run_status(kind: str, ending: str | None, live: bool) -> str:
             return ending or "failed"
         case _:
             return "running" if live else "crashed"
+
+
+def shown_statuses(log: Log) -> list[str]:
+    """The statuses of a run's own rows for people. `completed` says that a row is on disk; of the
+    newest one they read how far its step is."""
+    stored = [status(row.entry) for row in log.own]
+    return [*stored[:-1], _NEWEST.get(status_of(log), stored[-1])]
 
 
 def node_id(entry: Entry) -> str:

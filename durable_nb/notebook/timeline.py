@@ -9,14 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from durable_nb.core.nodes import Checkpoint, checkpoints, status_of
+from durable_nb.core.nodes import Checkpoint, checkpoints, shown_statuses
 from durable_nb.core.text import aligned, literal
 from durable_nb.model.entries import Answer, End, Log, Pause, Reentry, Row, ToolCall
 from durable_nb.notebook.words import head
 
 DETAIL = 160  # characters of a timeline's last column
 
-_NEWEST = {"running": "in flight", "crashed": "died here"}
 _RAISED = re.compile(r"(?:\[(?:rejected|approved) .*\]\n)?(Error: .*)", re.DOTALL)
 
 
@@ -24,10 +23,9 @@ def timeline(log: Log, *, times: bool) -> list[str]:
     """A run's rows, aligned: `#0 turn:0/tool:refund  hitl_pause  interrupted  manager_approval`."""
     rows = checkpoints(log)
     errors, failed = dict(tool_errors(log)), _after_failures(log)
-    statuses = [*(row.status for row in rows[:-1]), _NEWEST.get(status_of(log), rows[-1].status)]
     return aligned(
         _columns(row, status, errors.get(row.number) or _detail(row, row.number in failed), times)
-        for row, status in zip(rows, statuses, strict=True)
+        for row, status in zip(rows, shown_statuses(log), strict=True)
     )
 
 

@@ -211,6 +211,31 @@ def test_an_error_about_a_run_ends_with_what_to_type(
     assert said.err.endswith(f"{hint}\n")
 
 
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("aprove", "no command 'aprove'; did you mean approve?; see durable-nb --help"),
+        ("\x1b[31m", "no command '\\x1b[31m'; see durable-nb --help"),
+    ],
+)
+def test_a_command_that_there_is_not_comes_with_the_one_that_was_meant(
+    shell: Shell, command: str, says: str
+) -> None:
+    said = shell(command, "r1")
+    assert (said.code, said.out) == (2, "")
+    assert said.err.endswith(f"durable-nb: error: {says}\n")
+
+
+def test_the_step_at_which_a_run_died_is_shown_as_such(
+    child: Callable[..., Said], shell: Shell
+) -> None:
+    assert child("run", f"{SHOP}:postman", "Write", "--id", "r1").code == -signal.SIGKILL
+    steps = [line.split()[1:5] for line in shell("show", "r1").out.splitlines() if "turn:0" in line]
+    assert steps[0][:3] == ["turn:0", "llm_call", "completed"]
+    assert steps[1] == ["turn:0/tool:post", "tool_call", "died", "here"]
+    assert shell("show", "r1", "--json").json["steps"][1]["status"] == "completed"
+
+
 def test_the_commands_that_a_pause_comes_with_name_the_store_that_was_named(shell: Shell) -> None:
     here = ("--store", "here.db")
     said = shell("run", f"{SHOP}:bot", "Refund", "--id", "r1", *here)
@@ -261,7 +286,7 @@ def test_a_fork_by_number_can_say_something_else(shell: Shell) -> None:
         (("fork", "r1", "--edit", "n=NaN"), "'NaN' is not JSON"),
         (("resume",), "required: ID"),
         (("run", f"{SHOP}:bot"), "required: PROMPT"),
-        (("sing",), "invalid choice: 'sing'"),
+        (("sing",), "no command 'sing'"),
         (("runs", "--js"), "unrecognized arguments: --js"),
         ((), "required: COMMAND"),
     ],
