@@ -136,7 +136,9 @@ def _command_parser() -> tuple[_Parser, Mapping[str, _Parser]]:
 def _of_a_run(parser: argparse.ArgumentParser, *, driven: bool = False) -> None:
     parser.add_argument("id", metavar="ID", help="the run's execution_id")
     if driven:
-        parser.add_argument("--agent", metavar="VARIABLE", help="its agent, if several have its name")
+        parser.add_argument(
+            "--agent", metavar="VARIABLE", help="its agent, if several have its name"
+        )
 
 
 def _decision(parser: argparse.ArgumentParser, name: str) -> None:
