@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
+import os
 import threading
 import warnings
 from collections.abc import Callable
@@ -155,6 +156,11 @@ class _Call:
     def __init__(
         self, inner: Scope, name: str, key: str, arguments: object, in_doubt: InDoubt
     ) -> None:
+        if inner.process != os.getpid():
+            raise IdempotencyError(
+                f"{name} was called in a process that the tool forked, where nobody sees to it that "
+                "the same call runs once; call it in the tool's own process"
+            )
         self._inner, self._name, self._key = inner, name, key
         self._arguments, self._in_doubt = arguments, in_doubt
         self._flight = inner.flights.setdefault(key, threading.Lock())

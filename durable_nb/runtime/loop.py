@@ -7,6 +7,7 @@ before, not in the code here.
 from __future__ import annotations
 
 import inspect
+import os
 import threading
 from collections.abc import Callable, Mapping
 from copy import deepcopy
@@ -44,6 +45,7 @@ class Drive:
     lease: Lease
     state: State
     flights: dict[str, threading.Lock] = field(default_factory=dict)
+    process: int = field(default_factory=os.getpid)
 
 
 def drive(run: Drive, stop: engine.Stop | None = None) -> RunResult:
@@ -65,7 +67,8 @@ def drive(run: Drive, stop: engine.Stop | None = None) -> RunResult:
         _fail(run, error)
         raise
     finally:
-        stop.then(lambda: run.store.release(run.lease))
+        if run.process == os.getpid():
+            stop.then(lambda: run.store.release(run.lease))
 
 
 def _loop(run: Drive, stop: engine.Stop) -> RunResult:
@@ -73,6 +76,8 @@ def _loop(run: Drive, stop: engine.Stop) -> RunResult:
         stop.check()
         event = _perform(run, command, stop)
         stop.check()
+        if run.process != os.getpid():
+            raise engine.Abandoned  # a child that a tool forked and that came back from it
         entry = advance(run.state, event)
         run.state = run.state.plus(run.store.append(run.lease, entry, at=run.ports.clock()))
     return result_of(run.lease.execution_id, run.agent, run.state)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import os
 import threading
 import types
 import warnings
@@ -577,3 +578,52 @@ def test_the_wrapper_looks_like_its_function() -> None:
     assert (charge.__name__, charge.__doc__) == ("charge", "Charge it.")
     assert (acharge.__name__, asyncio.iscoroutinefunction(acharge)) == ("acharge", True)
     assert charge("x") == "x"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_child_is_no_place_for_an_idempotent_call(store, effects) -> None:
+    @idempotent
+    def charge(order: str) -> str:
+        effects.add(order)
+        return "ok"
+
+    def pay() -> str:
+        if (child := os.fork()) == 0:
+            try:
+                charge("in the child")
+            except IdempotencyError:
+                os._exit(7)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        return f"{os.waitstatus_to_exitcode(status)} {charge('1')}"
+
+    result = bot(store, [call("pay"), "done"], pay).run("go")
+    assert told(result) == ["7 ok"]
+    assert effects.lines == ["1"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_child_that_comes_back_from_the_tool_does_not_drive_the_run(
+    store, effects
+) -> None:
+    parent = os.getpid()
+
+    def pay() -> str:
+        if (child := os.fork()) == 0:
+            return "from the child"
+        _, status = os.waitpid(child, 0)
+        return f"child ended with {os.waitstatus_to_exitcode(status)}"
+
+    agent = bot(store, [call("pay"), "done"], pay)
+    try:
+        result = agent.run("go", execution_id="r1")
+    except BaseException as error:
+        if os.getpid() == parent:
+            raise
+        os._exit(7 if type(error).__name__ == "Abandoned" else 8)
+    if os.getpid() != parent:
+        os._exit(9)
+    assert told(result) == ["child ended with 7"]
+    assert [row.step_type for row in store.list("r1")] == [
+        "llm_call", "tool_call", "llm_call", "run_end",
+    ]  # fmt: skip
