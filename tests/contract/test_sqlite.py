@@ -20,12 +20,13 @@ from durable_nb import (
     MemoryCheckpointer,
     Resume,
     SQLiteCheckpointer,
+    StoreBusy,
     StoreCorrupt,
     StoreUnusable,
     call,
     interrupt,
 )
-from durable_nb.stores import migrate
+from durable_nb.stores import migrate, sqlite_file
 from durable_nb.stores.glance import glance
 from durable_nb.stores.lock_owners import owners_of
 from durable_nb.stores.migrate import APPLICATION_ID, MIGRATIONS
@@ -431,4 +432,19 @@ def test_a_store_on_a_network_warns_and_keeps_no_write_ahead_log(
         paused(store)
     assert not path.with_name(path.name + "-wal").exists()
     assert statuses(store) == {"r1": "paused"}
+    store.close()
+
+
+def test_whoever_holds_the_store_for_too_long_is_an_error(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SQLiteCheckpointer(path)
+    paused(store)
+    monkeypatch.setattr(sqlite_file, "BUSY_SECONDS", 0.2)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("begin immediate")
+        with pytest.raises(StoreBusy, match="locked"):
+            started(store, "r2", 2)
+    assert statuses(store) == {"r1": "paused"}
+    started(store, "r2", 2)
     store.close()

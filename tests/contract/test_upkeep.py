@@ -23,6 +23,7 @@ from durable_nb import (
     interrupt,
     tool,
 )
+from durable_nb.model.entries import Answer
 from durable_nb.runtime.ports import Ports
 from tests.support.agents import bot, told
 
@@ -336,3 +337,44 @@ def test_a_change_is_reported_once(store: Checkpointer):
         with pytest.raises(KeyboardInterrupt):
             bot(store, script, dies, system_prompt="new").resume("r1")
         assert store.get_last("r1").entry.changed == expected
+
+
+def test_a_cancellation_finds_a_run_that_has_moved_on(store: Checkpointer, monkeypatch) -> None:
+    agent = bot(store, ASK, ask)
+    agent.run("go", execution_id="r1")
+    load, loads = store.load, []
+
+    def load_then_let_it_move(execution_id: str):
+        log = load(execution_id)
+        if not loads:
+            loads.append(log)
+            store.release(
+                store.claim(
+                    "r1",
+                    Answer(0, "ask", pause=3, approved=False, by="ann"),
+                    after=3,
+                    at=1,
+                    writer=7,
+                )[0]
+            )
+        return log
+
+    monkeypatch.setattr(store, "load", load_then_let_it_move)
+    store.cancel("r1", by="bob")
+    monkeypatch.undo()
+    assert [row.step_type for row in store.list("r1")][3:] == ["resume", "run_end"]
+    assert store.get_last("r1").status == "cancelled"
+
+
+def test_a_late_answer_is_told_what_became_of_a_call_in_doubt(store: Checkpointer) -> None:
+    @tool(name="pay", on_crash="ask")
+    def pay() -> str:
+        raise KeyboardInterrupt
+
+    agent = bot(store, [call("pay"), "done"], pay)
+    with pytest.raises(KeyboardInterrupt):
+        agent.run("go", execution_id="r1")
+    agent.resume("r1")
+    agent.resume("r1", resume_value=Resume.happened("paid", by="ann"))
+    with pytest.raises(AlreadyResumed, match=r"ann answered pause \d \(happened\)"):
+        agent.resume("r1", resume_value=Resume.happened("paid", by="bob"))

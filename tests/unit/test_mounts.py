@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import pytest
 
-from durable_nb.stores.mounts import NETWORK, kind_of
+from durable_nb.stores.mounts import NETWORK, kind_of, network_file_system
 
 MOUNTS = [
     "/dev/vda / ext4 rw 0 0",
@@ -37,3 +37,11 @@ def test_no_mount_is_no_network() -> None:
     assert kind_of(PurePosixPath("/x"), []) is None
     assert {"nfs", "nfs4", "cifs", "fuse.sshfs"} <= NETWORK
     assert not {"ext4", "overlay", "tmpfs", "xfs", "btrfs", "fuse"} & NETWORK
+
+
+def test_a_system_that_does_not_tell_has_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> str:
+        raise OSError
+
+    monkeypatch.setattr(Path, "read_text", refuse)
+    assert network_file_system(Path("runs.sqlite3")) is None

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from durable_nb import MemoryCheckpointer, PostgresCheckpointer, SQLiteCheckpointer
-from durable_nb.stores.open import store_key
+import sys
+
+import pytest
+
+from durable_nb import InvalidInput, MemoryCheckpointer, PostgresCheckpointer, SQLiteCheckpointer
+from durable_nb.stores.open import open_store, store_key
 
 ADDRESS = "postgresql://nobody@localhost:1/nothing"
 
@@ -19,3 +23,9 @@ def test_another_file_schema_or_memory_is_another_store() -> None:
     assert store_key(SQLiteCheckpointer("a")) != store_key(SQLiteCheckpointer("b"))
     assert store_key(PostgresCheckpointer(ADDRESS)) != store_key(elsewhere)
     assert store_key(one) != store_key(other)
+
+
+def test_an_address_without_the_extra_says_what_to_install(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "durable_nb.stores.postgres", None)
+    with pytest.raises(InvalidInput, match=r"durable_nb\[postgres\]"):
+        open_store("postgresql://127.0.0.1:1/never-opened-before")
