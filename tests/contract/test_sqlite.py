@@ -448,3 +448,11 @@ def test_whoever_holds_the_store_for_too_long_is_an_error(
     assert statuses(store) == {"r1": "paused"}
     started(store, "r2", 2)
     store.close()
+
+
+def test_a_name_that_no_file_can_have_is_refused_in_words(tmp_path: Path) -> None:
+    store = SQLiteCheckpointer(tmp_path / ("x" * 300))
+    for ask in (store.runs, lambda: started(store)):
+        with pytest.raises(StoreUnusable, match=r"cannot be reached \(File name too long\)"):
+            ask()
+    store.close()

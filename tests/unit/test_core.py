@@ -10,7 +10,7 @@ from durable_nb import Call, Message, Usage
 from durable_nb.core.advance import advance, identify
 from durable_nb.core.changes import changes
 from durable_nb.core.decide import decide
-from durable_nb.core.explain import call_text, explain
+from durable_nb.core.explain import call_text, explain, rejection
 from durable_nb.core.nodes import node_id, status, step_type
 from durable_nb.core.state import State, fold
 from durable_nb.model.commands import AskModel, EndRun, RunTool, Stop, TellModel, Wait
@@ -267,3 +267,9 @@ def test_what_changed_of_an_agent_is_named() -> None:
     for edit, expected in cases:
         assert changes(dumps(before), dumps({**before, **edit})) == expected
     assert changes("{}", dumps(before)) == ("model", "tool a", "tool b")
+
+
+def test_a_person_is_told_what_a_rejection_does() -> None:
+    skips = Pause(0, "refund", "why", {}, "d", on_reject="skip")
+    assert rejection(skips) == "Reject does not run refund again."
+    assert "decision.approved is False" in rejection(replace(skips, on_reject="run"))
