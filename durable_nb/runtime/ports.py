@@ -1,4 +1,5 @@
-"""Time, ids, chance and the user's name: the only place below the surface that asks for them."""
+"""Time, ids, chance and the user's name, for all that an agent does. What people do to runs from
+outside asks for them in `stores/upkeep.py`."""
 
 from __future__ import annotations
 
@@ -8,9 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-
-def _micros() -> int:
-    return time.time_ns() // 1000
+from durable_nb.stores.upkeep import now
 
 
 def _user() -> str:
@@ -35,7 +34,7 @@ class Ports:
     `clock` gives microseconds since 1970 (UTC) for people to read; nothing is ordered by it.
     """
 
-    clock: Callable[[], int] = _micros
+    clock: Callable[[], int] = now
     monotonic: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     new_id: Callable[[], str] = _id
