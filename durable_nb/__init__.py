@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         InvalidInput,
         InvalidTool,
         MissingTool,
+        ModelFailed,
         NotStorable,
         OutsideTool,
         PauseSwallowed,
@@ -69,7 +70,7 @@ _HOMES = {
     "durable_nb.model.decisions": "Resume",
     "durable_nb.model.errors": (
         "AgentMismatch AlreadyResumed BudgetExceeded DurableError ExecutionExists "
-        "ForkRefused IdempotencyError InvalidInput InvalidTool MissingTool NotStorable "
+        "ForkRefused IdempotencyError InvalidInput InvalidTool MissingTool ModelFailed NotStorable "
         "OutsideTool PauseSwallowed RunIsLive RunPaused StaleLog StoreBusy StoreCorrupt "
         "StoreError StoreUnusable TurnLimit UnknownAgent UnknownExecution"
     ),
@@ -104,6 +105,7 @@ __all__ = [
     "MemoryCheckpointer",
     "Message",
     "MissingTool",
+    "ModelFailed",
     "NotStorable",
     "OutsideTool",
     "PauseSwallowed",

@@ -8,7 +8,7 @@ from typing import cast
 from durable_nb.core.state import State
 from durable_nb.model.entries import End, Entry, Pause, ToolCall, Turn
 from durable_nb.model.events import Event, Interrupted, Replied, Returned, Stopped
-from durable_nb.model.messages import Call, Message, Usage
+from durable_nb.model.messages import Asked, Call, Message, Usage
 from durable_nb.model.values import digest
 
 
@@ -18,10 +18,10 @@ def advance(state: State, event: Event) -> Entry:
         case Replied() if not event.message.tool_calls:
             said = (event.message,)
             output = event.message.content
-            return End(state.turn + 1, "completed", output, messages=said, usage=event.usage)
+            return End(state.turn + 1, "completed", output, None, said, event.usage, event.asked)
         case Replied():
             refusals = (_result(*refused) for refused in event.refused.items())
-            return _next(state, (event.message, *refusals), event.usage)
+            return _next(state, (event.message, *refusals), event.usage, event.asked)
         case Returned():
             return _next(state, _settled(state, event))
         case Interrupted():
@@ -48,12 +48,14 @@ def identify(message: Message, state: State) -> tuple[Message, frozenset[str]]:
     return own_ids, frozenset(repeated)
 
 
-def _next(state: State, said: tuple[Message, ...], usage: Usage = Usage()) -> Entry:
+def _next(
+    state: State, said: tuple[Message, ...], usage: Usage = Usage(), asked: Asked = Asked()
+) -> Entry:
     """The first call without a result; when all have theirs, the next turn."""
     for call in state.transcript.open_calls(said):
         arguments = cast("Mapping[str, object]", call.arguments)  # text was refused
-        return ToolCall(state.turn, call.tool, call.id, arguments, said, usage)
-    return Turn(state.turn + 1, said, usage)
+        return ToolCall(state.turn, call.tool, call.id, arguments, said, usage, asked)
+    return Turn(state.turn + 1, said, usage, asked)
 
 
 def _settled(state: State, event: Returned) -> tuple[Message, ...]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from durable_nb.model.entries import Answer, End, Entry, Pause, Reentry, Row, ToolCall, Turn
 from durable_nb.model.errors import StoreCorrupt
-from durable_nb.model.messages import Call, Message, Usage
+from durable_nb.model.messages import Asked, Call, Message, Trim, Usage
 from durable_nb.model.values import Json, dumps, freeze, loads, thaw
 
 VERSION = 1
@@ -130,8 +130,31 @@ def _freeze_messages(messages: tuple[Message, ...], _name: str) -> Json:
     return [message_json(message) for message in messages]
 
 
-def _freeze_usage(usage: Usage, _name: str) -> Json:
-    return [usage.input_tokens, usage.output_tokens]
+def _freeze_usage(usage: Usage, name: str) -> Json:
+    tokens = [usage.input_tokens, usage.output_tokens]
+    if usage.cached_tokens or usage.cost is not None:
+        tokens += [usage.cached_tokens, freeze(usage.cost, name)]
+    return tokens
+
+
+def _freeze_asked(asked: Asked, name: str) -> Json:
+    form: dict[str, Json] = {}
+    if asked.model:
+        form["model"] = freeze(asked.model, name)
+    if asked.retries:
+        form["retries"] = freeze(list(asked.retries), name)
+    if asked.trim is not None:
+        form["trim"] = [asked.trim.dropped, asked.trim.before, asked.trim.after]
+    return form
+
+
+def _asked_from(form: Json) -> Asked:
+    trim = form.get("trim")
+    return Asked(
+        thaw(form.get("model", "")),
+        tuple(thaw(form.get("retries", []))),
+        None if trim is None else Trim(*trim),
+    )
 
 
 def _freeze_names(names: tuple[str, ...], name: str) -> Json:
@@ -151,10 +174,12 @@ _WITHOUT_TOOL = ("turn", "end")
 _FREEZE: Mapping[str, Callable[[Any, str], Json]] = {
     "messages": _freeze_messages,
     "usage": _freeze_usage,
+    "asked": _freeze_asked,
     "changed": _freeze_names,
 }
 _THAW: Mapping[str, Callable[[Json], Any]] = {
     "messages": lambda forms: tuple(map(message_from, forms)),
-    "usage": lambda tokens: Usage(*tokens),
+    "usage": lambda parts: Usage(*parts[:3], *map(thaw, parts[3:])),
+    "asked": _asked_from,
     "changed": tuple,
 }

@@ -1,7 +1,8 @@
 """The six kinds of entry of a run's log (DESIGN section 2), and the row that holds one.
 
 An entry is written before the step it names, and never changes. `turn` is the zero-based model
-turn. `messages` are those new since the entry before; `usage` is the cost of the reply among them.
+turn. `messages` are those new since the entry before; `usage` is the cost of the reply among them,
+and `asked` how it was come by.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from durable_nb.model.messages import Message, Usage
+from durable_nb.model.messages import Asked, Message, Usage
 
 OnReject: TypeAlias = Literal["run", "skip"]
 Ending: TypeAlias = Literal["completed", "failed", "cancelled"]
@@ -27,6 +28,7 @@ class Turn:
     turn: int
     messages: tuple[Message, ...] = ()
     usage: Usage = Usage()
+    asked: Asked = Asked()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,7 @@ class ToolCall:
     arguments: Mapping[str, object]
     messages: tuple[Message, ...] = ()
     usage: Usage = Usage()
+    asked: Asked = Asked()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +122,7 @@ class End:
     error: str | None = None
     messages: tuple[Message, ...] = ()
     usage: Usage = Usage()
+    asked: Asked = Asked()
 
 
 Entry: TypeAlias = Turn | ToolCall | Pause | Answer | Reentry | End

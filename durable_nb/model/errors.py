@@ -16,6 +16,7 @@ DurableError
 ├── ForkRefused                 that entry is not a step
 ├── TurnLimit                   the run used up its turns
 ├── BudgetExceeded              the run used up its budget
+├── ModelFailed                 the model's provider did not answer, or refused
 ├── NotStorable                 a value has no exact JSON form
 │   └── IdempotencyError        the same, in @idempotent
 └── StoreError                  the store said no: nothing more can be written
@@ -91,6 +92,15 @@ class TurnLimit(DurableError):
 
 class BudgetExceeded(DurableError):
     """The run used up its tokens or its money."""
+
+
+class ModelFailed(DurableError):
+    """The model's provider refused, or gave no whole answer after every retry. The run is
+    resumable. `status` is that of the HTTP answer, if there was one."""
+
+    def __init__(self, message: str, *, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class NotStorable(DurableError, TypeError):

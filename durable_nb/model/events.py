@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from durable_nb.model.entries import Asks, OnReject
-from durable_nb.model.messages import Message, Usage
+from durable_nb.model.messages import Asked, Message, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +17,7 @@ class Replied:
     message: Message
     usage: Usage = Usage()
     refused: Mapping[str, str] = field(default_factory=dict)
+    asked: Asked = Asked()
 
 
 @dataclass(frozen=True, slots=True)

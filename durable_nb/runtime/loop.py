@@ -23,6 +23,7 @@ from durable_nb.model.commands import AskModel, EndRun, RunTool, Stop, TellModel
 from durable_nb.model.entries import End
 from durable_nb.model.errors import PauseSwallowed, StaleLog, StoreError, TurnLimit
 from durable_nb.model.events import Event, Interrupted, Replied, Returned, Stopped
+from durable_nb.model.messages import Asked
 from durable_nb.runtime import engine
 from durable_nb.runtime.ports import Ports
 from durable_nb.runtime.replies import checked_reply
@@ -129,7 +130,7 @@ def _ask(run: Drive, command: AskModel, stop: engine.Stop) -> Replied:
         why = _REPEATED if call.id in repeated else run.tools.refusal(call)
         if why is not None:
             refused[call.id] = why
-    return Replied(message, reply.usage, refused)
+    return Replied(message, reply.usage, refused, Asked(reply.model, reply.retries))
 
 
 _REPEATED = "Error: this call repeats the id of another call of the same reply; it was not run"

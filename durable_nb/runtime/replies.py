@@ -11,9 +11,14 @@ from durable_nb.model.messages import Call, Message, Reply, Usage
 Kinds: TypeAlias = type | tuple[type, ...]
 
 _PARTS: Mapping[type, Mapping[str, Kinds]] = {
-    Reply: {"message": Message, "usage": Usage},
+    Reply: {"message": Message, "usage": Usage, "model": str, "retries": tuple},
     Message: {"content": str, "tool_calls": (tuple, list), "extra": Mapping},
-    Usage: {"input_tokens": int, "output_tokens": int},
+    Usage: {
+        "input_tokens": int,
+        "output_tokens": int,
+        "cached_tokens": int,
+        "cost": (float, int, type(None)),
+    },
     Call: {"tool": str, "id": str},
 }
 

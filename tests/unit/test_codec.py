@@ -11,6 +11,7 @@ import pytest
 from durable_nb import Call, Message, NotStorable, StoreCorrupt, Usage
 from durable_nb.model.codec import KINDS, Stored, decode, encode, message_from, message_json
 from durable_nb.model.entries import Answer, End, Pause, Reentry, Row, ToolCall, Turn
+from durable_nb.model.messages import Asked, Trim
 
 SAMPLES = sorted(Path(__file__).with_name("samples").glob("*.json"))
 ASKED = Message(
@@ -32,6 +33,8 @@ ENTRIES = [
     Reentry(1, None, of=1, by="bob"),
     Reentry(1, "refund", of=2, by="bob"),
     End(2, "completed", "done", messages=(Message("assistant", "done"),), usage=Usage(1, 2)),
+    Turn(4, (), Usage(7, 3, 2, 0.25), Asked("gpt-5", ("503: try later",), Trim(4, 900, 600))),
+    Turn(5, (), Usage(0, 0, 0, 0.0), Asked(retries=("\ud800",))),
     End(2, "failed", error="ValueError: \ud800"),
     End(2, "cancelled"),
 ]
