@@ -1,0 +1,153 @@
+"""OpenAI's Chat Completions, which is also what Ollama and compatible servers speak."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from durable_nb import Message
+from durable_nb.model.messages import Call
+from tests.support.provider_server.judge import Malformed, checked, needs, tool_faults
+from tests.support.provider_server.script import Said, Script, arguments_text, pieces
+
+
+def speaks(path: str) -> bool:
+    return path.endswith("/chat/completions")
+
+
+def is_streamed(path: str, body: Any) -> bool:
+    return bool(body.get("stream"))
+
+
+def replies(body: Any) -> int:
+    return sum(message["role"] == "assistant" for message in body["messages"])
+
+
+def faults(body: Any, script: Script) -> list[str]:
+    found = [] if body.get("model") else ["no model is named"]
+    for tool in body.get("tools", ()):
+        found += tool_faults(tool["function"].get("name"), tool["function"].get("parameters"))
+    try:
+        return found + checked([_read(message) for message in body["messages"]])
+    except Malformed as error:
+        return [*found, str(error)]
+
+
+def _read(message: Any) -> Message:
+    content = _text(message.get("content"))
+    match message["role"]:
+        case "system" | "developer":
+            return Message("system", content)
+        case "user":
+            return Message("user", content)
+        case "tool":
+            return Message("tool", content, tool_call_id=message["tool_call_id"])
+        case "assistant":
+            calls = tuple(_read_call(call) for call in message.get("tool_calls") or ())
+            return Message("assistant", content, calls)
+        case role:
+            raise Malformed(f"a message of {role!r}")
+
+
+def _text(content: Any) -> str:
+    """A content's text: given as text, or in parts of which none may be empty."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    texts = [part.get("text") for part in content]
+    needs(all(texts), f"an empty part: {content}")
+    return "".join(texts)
+
+
+def _read_call(call: Any) -> Call:
+    text = call["function"]["arguments"]
+    needs(isinstance(text, str), f"arguments that are no text: {text!r}")
+    try:
+        arguments = json.loads(text)
+    except ValueError:
+        raise Malformed(f"arguments that are not JSON: {text!r}") from None
+    needs(isinstance(arguments, dict), f"arguments that are no object: {text!r}")
+    return Call(call["function"]["name"], arguments, call["id"])
+
+
+def whole(said: Said, number: int) -> Any:
+    calls = [_call(id_, call) for id_, call in said.named(number)]
+    message = {"role": "assistant", "content": said.text or None}
+    if said.thinking:
+        message["reasoning_content"] = said.thinking
+    if calls:
+        message |= {"tool_calls": calls}  # type: ignore[dict-item]
+    choice = {"index": 0, "message": message, "finish_reason": _reason(said), "logprobs": None}
+    return _body(number, "chat.completion", [choice]) | {"usage": _usage(said)}
+
+
+def events(said: Said, number: int, body: Any) -> Iterator[str]:
+    yield _delta(number, {"role": "assistant", "content": ""})
+    for piece in pieces(said.thinking):
+        yield _delta(number, {"reasoning_content": piece})
+    for piece in pieces(said.text):
+        yield _delta(number, {"content": piece})
+    for at, (id_, call) in enumerate(said.named(number)):
+        begun = _call(id_, call)
+        begun["function"]["arguments"] = ""
+        yield _delta(number, {"tool_calls": [{"index": at, **begun}]})
+        for piece in pieces(arguments_text(call)):
+            yield _delta(number, {"tool_calls": [{"index": at, "function": {"arguments": piece}}]})
+    yield _delta(number, {}, _reason(said))
+    if (body.get("stream_options") or {}).get("include_usage"):
+        yield _frame(_body(number, "chat.completion.chunk", []) | {"usage": _usage(said)})
+    yield "data: [DONE]\n\n"
+
+
+def error(status: int, message: str) -> Any:
+    kinds = {400: "invalid_request_error", 401: "invalid_request_error", 429: "rate_limit_error"}
+    kind = kinds.get(status, "server_error")
+    return {"error": {"message": message, "type": kind, "param": None, "code": None}}
+
+
+def error_event(message: str) -> str:
+    return _frame(error(500, message))
+
+
+def too_long() -> Any:
+    body = error(400, "This model's maximum context length is 100 tokens; you sent 200.")
+    body["error"]["code"] = "context_length_exceeded"
+    return body
+
+
+def _call(id_: str, call: Call) -> Any:
+    function = {"name": call.tool, "arguments": arguments_text(call)}
+    return {"id": id_, "type": "function", "function": function}
+
+
+def _reason(said: Said) -> str:
+    return "tool_calls" if said.calls else "stop"
+
+
+def _usage(said: Said) -> Any:
+    usage = said.usage
+    return {
+        "prompt_tokens": usage.input_tokens,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": usage.total_tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
+    }
+
+
+def _delta(number: int, delta: Any, reason: str | None = None) -> str:
+    choice = {"index": 0, "delta": delta, "finish_reason": reason, "logprobs": None}
+    return _frame(_body(number, "chat.completion.chunk", [choice]))
+
+
+def _body(number: int, kind: str, choices: Any) -> Any:
+    return {
+        "id": f"chatcmpl-{number}",
+        "object": kind,
+        "created": 1_700_000_000,
+        "model": "scripted-1",
+        "choices": choices,
+    }
+
+
+def _frame(body: Any) -> str:
+    return f"data: {json.dumps(body)}\n\n"
