@@ -19,7 +19,8 @@ class State:
     `at` is the program counter: the newest row that is neither a `Reentry` nor an `End failed`.
     `step` is the tool call in progress, `answers` what was decided in it and `edited` what a fork
     changed of its arguments. `claim` is the newest row that made somebody the driver. `prompt`
-    waits for the next `Turn`.
+    waits for the next `Turn`. `start` is where the history was cut when it was last too long to be
+    sent.
     """
 
     newest: Row
@@ -31,6 +32,7 @@ class State:
     usage: Usage = Usage()
     workdir: str | None = None
     prompt: str | None = None
+    start: int = 0
 
     @property
     def number(self) -> int:
@@ -63,7 +65,7 @@ class State:
             case Turn():
                 return self._at_turn(row, entry)
             case ToolCall():
-                return self._said(row, entry.messages, entry.usage, entry)
+                return self._said(row, entry, entry.messages, entry)
             case Pause():
                 return replace(self, newest=row, at=row)
             case Answer():
@@ -75,26 +77,32 @@ class State:
             case End(status="failed"):
                 return replace(self, newest=row)
             case End():
-                return self._said(row, entry.messages, entry.usage, None)
+                return self._said(row, entry, entry.messages, None)
 
     def _at_turn(self, row: Row, entry: Turn) -> State:
         said = entry.messages
         if self.prompt is not None:
             said = (*said, Message("user", self.prompt))
-        return self._said(row, said, entry.usage, None)
+        return self._said(row, entry, said, None)
 
     def _said(
-        self, row: Row, messages: tuple[Message, ...], usage: Usage, step: ToolCall | None
+        self,
+        row: Row,
+        entry: Turn | ToolCall | End,
+        messages: tuple[Message, ...],
+        step: ToolCall | None,
     ) -> State:
+        trim = entry.asked.trim
         return State(
             newest=row,
             at=row,
             claim=self.claim,
             transcript=self.transcript.plus(messages),
             step=step,
-            usage=self.usage + usage,
+            usage=self.usage + entry.usage,
             workdir=self.workdir,
             prompt=None if step is None else self.prompt,
+            start=self.start if trim is None else trim.start,
         )
 
     def _claimed(self, row: Row, entry: Answer | Reentry) -> State:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, astuple, fields
 from typing import Any, NamedTuple
 
 from durable_nb.model.entries import Answer, End, Entry, Pause, Reentry, Row, ToolCall, Turn
@@ -144,7 +144,7 @@ def _freeze_asked(asked: Asked, name: str) -> Json:
     if asked.retries:
         form["retries"] = freeze(list(asked.retries), name)
     if asked.trim is not None:
-        form["trim"] = [asked.trim.dropped, asked.trim.before, asked.trim.after]
+        form["trim"] = list(astuple(asked.trim))
     return form
 
 

@@ -76,12 +76,15 @@ _NOTHING = Usage()
 class Trim:
     """What a model was not sent, because the history was too long for it.
 
-    `dropped` counts the messages left out; `before` and `after` are tokens, as estimated.
+    `dropped` counts the messages left out; `before` and `after` are tokens, as estimated. `start`
+    is the place in the history of the oldest message that was sent, leaving aside the system prompt
+    and the instruction that was followed there.
     """
 
     dropped: int
     before: int
     after: int
+    start: int
 
 
 @dataclass(frozen=True, slots=True)

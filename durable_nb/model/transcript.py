@@ -6,6 +6,7 @@ only adding to one that is not the longest copies.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import overload
@@ -14,13 +15,14 @@ from durable_nb.model.messages import Call, Message
 
 
 class Transcript(Sequence[Message]):
-    """The messages a model is sent. `replies` counts the assistant's among them."""
+    """The messages of a run. `replies` counts the assistant's among them."""
 
-    __slots__ = ("_askers", "_length", "_shared", "replies")
+    __slots__ = ("_askers", "_instructions", "_length", "_shared", "replies")
 
     def __init__(self, messages: Iterable[Message] = ()) -> None:
         self._shared: list[Message] = []
         self._askers: dict[str, int] = {}  # the id of each call, and which message asked for it
+        self._instructions: list[int] = []  # the places of what the user said
         self._length = self.replies = 0
         self._extend(messages)
 
@@ -35,6 +37,11 @@ class Transcript(Sequence[Message]):
     def has_asked(self, call_id: str) -> bool:
         """Whether one of its replies holds a call of that id."""
         return self._askers.get(call_id, self._length) < self._length
+
+    def instruction(self, before: int) -> int:
+        """The place of the newest thing that the user said before that place; 0 if there is none."""
+        known = bisect_left(self._instructions, before)
+        return self._instructions[known - 1] if known else 0
 
     def open_calls(self, said: Sequence[Message] = ()) -> tuple[Call, ...]:
         """The calls of the last reply that have no result yet, in the order they were asked,
@@ -79,6 +86,7 @@ class Transcript(Sequence[Message]):
         again = Transcript.__new__(Transcript)
         again._shared, again._askers = self._shared, self._askers
         again._length, again.replies = self._length, self.replies
+        again._instructions = self._instructions
         return again
 
     def _extend(self, messages: Iterable[Message]) -> None:
@@ -86,5 +94,8 @@ class Transcript(Sequence[Message]):
             for call in message.tool_calls:
                 self._askers.setdefault(call.id, self._length)
             self._shared.append(message)
+            if message.role == "user":
+                self._instructions.append(self._length)
+            elif message.role == "assistant":
+                self.replies += 1
             self._length += 1
-            self.replies += message.role == "assistant"

@@ -18,6 +18,7 @@ from durable_nb.runtime.actor import Definition
 from durable_nb.runtime.begin import start, start_fork
 from durable_nb.runtime.checks import check_model, check_options, check_text, placed
 from durable_nb.runtime.claim import Wish, claim
+from durable_nb.runtime.limits import Limits
 from durable_nb.runtime.loop import Drive, drive
 from durable_nb.runtime.ports import SYSTEM, Ports
 from durable_nb.runtime.result import RunResult
@@ -33,7 +34,15 @@ class Agent:
 
     `tools` are functions with annotated parameters, or `Tool`s. `llm` is anything with
     `complete(messages, tools) -> Reply`. `checkpointer=None` means the default store, looked up
-    at each call. Raises `InvalidInput` and `InvalidTool` for what cannot work.
+    at each call.
+
+    A run asks its model at most `max_turns` times, and not again once it has used `max_tokens`
+    (input and output) or `max_cost` (US dollars): `TurnLimit`, `BudgetExceeded`. They count over
+    the whole run, however often it is resumed. Of a history that is longer than
+    `max_context_tokens` (estimated at three bytes a token) the oldest messages are not sent; the
+    log keeps all of them and says each time how many were left out.
+
+    Raises `InvalidInput` and `InvalidTool` for what cannot work.
     """
 
     def __init__(
@@ -44,18 +53,21 @@ class Agent:
         *,
         system_prompt: str | None = None,
         max_turns: int = 50,
+        max_tokens: int | None = None,
+        max_cost: float | None = None,
+        max_context_tokens: int | None = None,
         checkpointer: Checkpointer | None = None,
         ports: Ports = SYSTEM,
     ) -> None:
         check_text(name, "an agent's name")
         check_model(llm)
-        check_options(system_prompt, max_turns, checkpointer)
+        check_options(system_prompt, checkpointer)
+        self.limits = Limits(max_turns, max_tokens, max_cost, max_context_tokens)
         self.name = name
         self.llm = llm
         self.tools = tuple(as_tool(each) for each in tools)
         self.toolbox = Toolbox(self.tools)
         self.system_prompt = system_prompt
-        self.max_turns = max_turns
         self.ports = ports
         self._checkpointer = checkpointer
 
@@ -231,7 +243,7 @@ class Agent:
             agent=self.name,
             llm=self.llm,
             tools=self.toolbox,
-            max_turns=self.max_turns,
+            limits=self.limits,
             store=self.checkpointer,
             ports=self.ports,
             lease=lease,

@@ -42,12 +42,10 @@ def check_model(llm: object) -> None:
         raise InvalidInput(f"llm={llm!r} has no method complete(messages, tools) -> Reply")
 
 
-def check_options(system_prompt: object, max_turns: object, checkpointer: object) -> None:
+def check_options(system_prompt: object, checkpointer: object) -> None:
     """Raise `InvalidInput` for what an agent cannot be made with."""
     if system_prompt is not None and not isinstance(system_prompt, str):
         raise InvalidInput(f"a system prompt is text, not {system_prompt!r}")
-    if not isinstance(max_turns, int) or isinstance(max_turns, bool) or max_turns < 1:
-        raise InvalidInput(f"max_turns is a whole number from 1 on, not {max_turns!r}")
     if checkpointer is not None and not callable(getattr(checkpointer, "claim", None)):
         raise InvalidInput(
             f"checkpointer={checkpointer!r} is not a store; pass SQLiteCheckpointer(path), "

@@ -9,22 +9,25 @@ from __future__ import annotations
 import inspect
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
 from durable_nb.core.advance import advance, identify
+from durable_nb.core.context import Gauge, excerpt
 from durable_nb.core.decide import decide
 from durable_nb.core.explain import call_text
 from durable_nb.core.state import State, state_of
 from durable_nb.llm.protocol import Model
 from durable_nb.model.commands import AskModel, EndRun, RunTool, Stop, TellModel, Wait
 from durable_nb.model.entries import End
-from durable_nb.model.errors import PauseSwallowed, StaleLog, StoreError, TurnLimit
+from durable_nb.model.errors import PauseSwallowed, StaleLog, StoreError
 from durable_nb.model.events import Event, Interrupted, Replied, Returned, Stopped
-from durable_nb.model.messages import Asked
+from durable_nb.model.messages import Asked, Message, Trim
+from durable_nb.model.transcript import Transcript
 from durable_nb.runtime import engine
+from durable_nb.runtime.limits import Limits
 from durable_nb.runtime.ports import Ports
 from durable_nb.runtime.replies import checked_reply
 from durable_nb.runtime.result import RunResult, result_of
@@ -40,12 +43,13 @@ class Drive:
     agent: str
     llm: Model
     tools: Toolbox
-    max_turns: int
+    limits: Limits
     store: Checkpointer
     ports: Ports
     lease: Lease
     state: State
     flights: dict[str, threading.Lock] = field(default_factory=dict)
+    gauge: Gauge = field(default_factory=Gauge)
     process: int = field(default_factory=os.getpid)
 
 
@@ -116,21 +120,24 @@ def _perform(
 
 
 def _ask(run: Drive, command: AskModel, stop: engine.Stop) -> Replied:
-    if command.turn >= run.max_turns:
-        raise TurnLimit(
-            f"run {run.lease.execution_id!r} used its {run.max_turns} turns without an answer; "
-            "raise max_turns on the agent and resume it"
-        )
-    reply = checked_reply(
-        run.llm, _settled(run.llm.complete(command.messages, run.tools.specs), stop)
-    )
+    run.limits.check(run.lease.execution_id, run.state)
+    sent, trim = _sent(run, command.messages)
+    reply = checked_reply(run.llm, _settled(run.llm.complete(sent, run.tools.specs), stop))
     message, repeated = identify(reply.message, run.state)
     refused = {}
     for call in message.tool_calls:
         why = _REPEATED if call.id in repeated else run.tools.refusal(call)
         if why is not None:
             refused[call.id] = why
-    return Replied(message, reply.usage, refused, Asked(reply.model, reply.retries))
+    return Replied(message, reply.usage, refused, Asked(reply.model, reply.retries, trim))
+
+
+def _sent(run: Drive, history: Transcript) -> tuple[Sequence[Message], Trim | None]:
+    """What the model is sent of a history, and what that leaves out."""
+    if run.limits.context is None:
+        return history, None
+    room = run.limits.context - run.tools.tokens
+    return excerpt(history, room, run.gauge, start=run.state.start)
 
 
 _REPEATED = "Error: this call repeats the id of another call of the same reply; it was not run"

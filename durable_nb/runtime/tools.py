@@ -6,7 +6,7 @@ import inspect
 import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import (
     Annotated,
     Any,
@@ -22,8 +22,10 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_confi
 from pydantic_core import to_json
 from typing_extensions import TypedDict  # the one that pydantic takes before Python 3.12
 
+from durable_nb.core.context import text_tokens
 from durable_nb.model.errors import InvalidTool
 from durable_nb.model.messages import Call
+from durable_nb.model.values import dumps
 
 OnCrash: TypeAlias = Literal["rerun", "ask", "fail"]
 
@@ -120,6 +122,12 @@ class Toolbox:
     def specs(self) -> Sequence[Tool]:
         """The tools as a model is told of them."""
         return tuple(self._by_name.values())
+
+    @cached_property
+    def tokens(self) -> int:
+        """About how many tokens a request spends on saying which tools there are."""
+        texts = (f"{each.name}{each.description}{dumps(each.schema)}" for each in self.specs)
+        return sum(map(text_tokens, texts))
 
     def __contains__(self, name: str) -> bool:
         return name in self._by_name

@@ -33,7 +33,7 @@ ENTRIES = [
     Reentry(1, None, of=1, by="bob"),
     Reentry(1, "refund", of=2, by="bob"),
     End(2, "completed", "done", messages=(Message("assistant", "done"),), usage=Usage(1, 2)),
-    Turn(4, (), Usage(7, 3, 2, 0.25), Asked("gpt-5", ("503: try later",), Trim(4, 900, 600))),
+    Turn(4, (), Usage(7, 3, 2, 0.25), Asked("gpt-5", ("503: try later",), Trim(4, 900, 600, 6))),
     Turn(5, (), Usage(0, 0, 0, 0.0), Asked(retries=("\ud800",))),
     End(2, "failed", error="ValueError: \ud800"),
     End(2, "cancelled"),
