@@ -8,7 +8,13 @@ from typing import Any
 
 from durable_nb import Message
 from durable_nb.model.messages import Call
-from tests.support.provider_server.judge import Malformed, checked, needs, tool_faults
+from tests.support.provider_server.judge import (
+    Malformed,
+    checked,
+    needs,
+    read_arguments,
+    tool_faults,
+)
 from tests.support.provider_server.script import Said, Script, arguments_text, pieces
 
 
@@ -60,14 +66,7 @@ def _text(content: Any) -> str:
 
 
 def _read_call(call: Any) -> Call:
-    text = call["function"]["arguments"]
-    needs(isinstance(text, str), f"arguments that are no text: {text!r}")
-    try:
-        arguments = json.loads(text)
-    except ValueError:
-        raise Malformed(f"arguments that are not JSON: {text!r}") from None
-    needs(isinstance(arguments, dict), f"arguments that are no object: {text!r}")
-    return Call(call["function"]["name"], arguments, call["id"])
+    return read_arguments(call["function"]["name"], call["function"]["arguments"], call["id"])
 
 
 def whole(said: Said, number: int) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from jsonschema import Draft202012Validator, SchemaError
 
 from durable_nb import Message
+from durable_nb.model.messages import Call
 from tests.support.providers import faults as transcript_faults
 
 
@@ -36,6 +38,17 @@ def tool_faults(name: Any, schema: Any) -> list[str]:
     except SchemaError as error:
         found.append(f"the schema of {name} is none: {error.message}")
     return found
+
+
+def read_arguments(tool: str, text: Any, id_: str) -> Call:
+    """A call whose arguments are a JSON object as text, as OpenAI writes them."""
+    needs(isinstance(text, str), f"arguments that are no text: {text!r}")
+    try:
+        arguments = json.loads(text)
+    except ValueError:
+        raise Malformed(f"arguments that are not JSON: {text!r}") from None
+    needs(isinstance(arguments, dict), f"arguments that are no object: {text!r}")
+    return Call(tool, arguments, id_)
 
 
 def needs(found: bool, fault: str) -> None:

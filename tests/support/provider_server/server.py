@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Protocol
 
-from tests.support.provider_server import chat
+from tests.support.provider_server import anthropic, chat, google, responses
 from tests.support.provider_server.script import Said, Script
 from tests.support.provider_server.troubles import Plan, Trouble, planned
 
@@ -50,7 +50,7 @@ class Format(Protocol):
         """The body that says that the context is over the model's limit."""
 
 
-FORMATS: list[Format] = [chat]
+FORMATS: list[Format] = [chat, responses, anthropic, google]
 
 
 @dataclass(frozen=True, slots=True)
