@@ -9,6 +9,8 @@ before and more (which is what providers keep cached).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import overload
 
 from durable_nb.model.messages import Message, Trim
 from durable_nb.model.transcript import Transcript
@@ -19,10 +21,27 @@ FRAMING = 4  # tokens that a provider's format spends on a message or a call
 ROOM = 4  # a cut leaves one part in so many free
 
 
-class Excerpt(tuple[Message, ...]):
-    """The messages that are sent of a longer history. `replies` counts that history's."""
+class Excerpt(Sequence[Message]):
+    """The messages that are sent of a longer history, at those places of it. `replies` counts all
+    of the history's: the next one has that number."""
 
-    replies: int
+    def __init__(self, history: Transcript, *places: range) -> None:
+        self._history, self._places = history, places
+        self._length = sum(map(len, places))
+        self.replies = history.replies
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[Message]:
+        return (self._history[at] for at in chain(*self._places))
+
+    @overload
+    def __getitem__(self, index: int) -> Message: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Message, ...]: ...
+    def __getitem__(self, index: int | slice) -> Message | tuple[Message, ...]:
+        return tuple(self)[index]
 
 
 class Gauge:
@@ -68,8 +87,7 @@ def excerpt(
     if cut.size(start) > limit:
         roomy = limit - limit // ROOM
         start = next((at for at in cut.places(start) if cut.size(at) <= roomy), cut.last)
-    sent = Excerpt(cut.messages(start))
-    sent.replies = transcript.replies
+    sent = cut.excerpt(start)
     return sent, Trim(len(transcript) - len(sent), before, cut.size(start), start)
 
 
@@ -85,15 +103,15 @@ class _Cut:
         """Where a history may be cut, from `start` on: results stay with their calls."""
         return (at for at in range(start, self.last + 1) if self._all[at].role != "tool")
 
-    def messages(self, start: int) -> Iterator[Message]:
+    def excerpt(self, start: int) -> Excerpt:
         """What is sent if it is cut there; the first to speak after the system is the user."""
-        yield from self._all[: self.head]
-        if (followed := self._followed(start)) is not None:
-            yield self._all[followed]
-        yield from self._all[start:]
+        rest = range(start, len(self._all))
+        if (followed := self._followed(start)) is None:
+            return Excerpt(self._all, range(self.head), rest)
+        return Excerpt(self._all, range(self.head), range(followed, followed + 1), rest)
 
     def size(self, start: int) -> int:
-        """How many tokens `messages` are."""
+        """How many tokens that is."""
         kept = self._gauge.tokens(self._all, start) + self._between(0, self.head)
         if (followed := self._followed(start)) is not None:
             kept += self._between(followed, followed + 1)

@@ -69,7 +69,7 @@ def test_the_newest_instruction_is_sent_and_the_one_before_it_is_not() -> None:
     follow_up = Message("user", "and now?")
     history = [SYSTEM, GO, *turn(1, 300), Message("assistant", "done"), follow_up, *turn(2, 300)]
     assert sent_of(history, 150) == [SYSTEM, follow_up, *turn(2, 300)]
-    assert sent_of(history[:-2], 100) == [SYSTEM, follow_up]
+    assert sent_of(history[:-2], 20) == [SYSTEM, follow_up]
 
 
 def test_what_is_asked_now_is_sent_though_it_is_too_long() -> None:
