@@ -1,0 +1,157 @@
+"""One attempt to get a reply: a streamed request whose text is told as it comes, or a `Failure`.
+
+A reply that is not whole is none: nothing of it is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from operator import is_
+from typing import Any, cast
+
+from pydantic_ai.direct import model_request, model_request_stream
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelResponse,
+    PartDeltaEvent,
+    PartStartEvent,
+    TextPart,
+    TextPartDelta,
+)
+from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.models.function import FunctionModel
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import ToolDefinition
+
+from durable_nb.llm.connect import connected
+from durable_nb.llm.failures import failure_of
+from durable_nb.llm.kept import message_of
+from durable_nb.llm.named import Named
+from durable_nb.llm.price import price_of
+from durable_nb.llm.protocol import ToolSpec
+from durable_nb.llm.retry import Failure
+from durable_nb.llm.stream import is_heard, tell
+from durable_nb.llm.translate import Translator
+from durable_nb.model.messages import Message, Reply, Usage
+
+TIMEOUTS: Mapping[str, float] = {"timeout": 300.0, "first_event_timeout": 600.0}
+"""Seconds that a connection may be silent, and until the first word; a model may think for long."""
+
+CUT = Failure("the stream was cut before its end", passing=True)
+
+
+class Asker:
+    """A model with its client, for one event loop."""
+
+    def __init__(self, source: Named | Model, settings: Mapping[str, Any]) -> None:
+        self._model = connected(source) if isinstance(source, Named) else source
+        self._settings = _sent(self._model, settings, lean=isinstance(source, Named))
+        self._translator = Translator()
+        self._tools: Sequence[ToolSpec] = ()
+        self._offered = offered(())
+
+    async def attempt(
+        self, messages: Sequence[Message], tools: Sequence[ToolSpec]
+    ) -> Reply | Failure:
+        """Ask once. What a provider or its client raises comes back as a `Failure`, so that no
+        exception carries a key in its chain."""
+        tell("")
+        try:
+            response = await _response(
+                self._model,
+                self._translator.translated(messages),
+                self._settings,
+                self._parameters(tools),
+            )
+        except Exception as error:  # noqa: BLE001  # a client may raise anything, with keys in it
+            return failure_of(error)
+        if not _is_whole(self._model, response):
+            return CUT
+        usage = response.usage
+        return Reply(
+            message_of(response),
+            Usage(
+                usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, price_of(response)
+            ),
+            response.model_name or self._model.model_name,
+        )
+
+    def _parameters(self, tools: Sequence[ToolSpec]) -> ModelRequestParameters:
+        """The tools as they are offered, made once for those of an agent."""
+        if len(tools) != len(self._tools) or not all(map(is_, tools, self._tools)):
+            self._tools, self._offered = tuple(tools), offered(tools)
+        return self._offered
+
+
+def offered(tools: Sequence[ToolSpec]) -> ModelRequestParameters:
+    """The tools as pydantic-ai offers them to a model."""
+    return ModelRequestParameters(
+        function_tools=[
+            ToolDefinition(
+                name=each.name,
+                description=each.description,
+                parameters_json_schema=each.schema,
+            )
+            for each in tools
+        ],
+        instruction_parts=[],
+    )
+
+
+def _sent(model: Model, settings: Mapping[str, Any], *, lean: bool) -> ModelSettings:
+    """The settings of every request: what was asked for, else timeouts, and no retries but ours."""
+    wanted = {name: value for name, value in settings.items() if name != "max_retries"}
+    if model.system in _LOCAL:
+        return cast("ModelSettings", wanted)
+    ours = TIMEOUTS if lean else {**TIMEOUTS, "max_retries": 0}
+    unknown = model.unsupported_settings
+    return cast(
+        "ModelSettings", {name: ours[name] for name in ours if name not in unknown} | wanted
+    )
+
+
+async def _response(
+    model: Model,
+    messages: list[ModelMessage],
+    settings: ModelSettings,
+    parameters: ModelRequestParameters,
+) -> ModelResponse:
+    if isinstance(model, FunctionModel) and model.stream_function is None:
+        return await model_request(
+            model, messages, model_settings=settings, model_request_parameters=parameters
+        )
+    async with model_request_stream(
+        model, messages, model_settings=settings, model_request_parameters=parameters
+    ) as stream:
+        text, heard = "", is_heard()
+        async for event in stream:
+            if heard and (more := _text_of(event)):
+                text += more
+                tell(text)
+        return stream.get()
+
+
+def _text_of(event: Any) -> str:
+    """What an event adds to the reply's text."""
+    match event:
+        case PartStartEvent(part=TextPart(content=more)):
+            return more
+        case PartDeltaEvent(delta=TextPartDelta(content_delta=more)):
+            return more
+        case _:
+            return ""
+
+
+def _is_whole(model: Model, response: ModelResponse) -> bool:
+    """Whether the provider said that this is all. pydantic-ai makes up an end for those that never
+    do; what a provider said itself is in the details."""
+    if response.state != "complete":
+        return False
+    if not type(model).__module__.startswith("pydantic_ai.models.") or model.system in _LOCAL:
+        return True
+    return "finish_reason" in (response.provider_details or {}) or (
+        response.finish_reason == "content_filter"
+    )
+
+
+_LOCAL = ("test", "function")  # pydantic-ai's models for tests, which say no reason

@@ -1,0 +1,106 @@
+"""What went wrong while a model was asked: an exception as a `Failure`, in words without keys."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pydantic
+from pydantic_ai.exceptions import (
+    ContentFilterError,
+    ModelAPIError,
+    ModelAuthenticationError,
+    ModelConnectionError,
+    ModelContextWindowExceededError,
+    ModelHTTPError,
+    ModelNotFoundError,
+    ModelQuotaExceededError,
+    ModelRequestRejectedError,
+    ModelRequestTimeout,
+    ModelTimeoutError,
+    UnexpectedModelBehavior,
+    UserError,
+)
+
+from durable_nb.llm.retry import Failure, is_passing, status_words
+
+_LONGEST = 300  # characters of what a provider says
+
+_GARBLED = (json.JSONDecodeError, UnicodeDecodeError, pydantic.ValidationError)
+_TRANSPORTS = ("httpx", "httpx2", "httpcore", "httpcore2")
+_HINTS: tuple[tuple[type[Exception], str], ...] = (
+    (ModelAuthenticationError, "set the key of this provider in the environment"),
+    (ModelNotFoundError, "check the model's name"),
+    (ModelContextWindowExceededError, "set max_context_tokens on the agent"),
+    (ModelQuotaExceededError, "see to the account's quota"),
+)
+
+
+def failure_of(error: Exception) -> Failure:
+    """What an exception that left a provider's client means."""
+    hint = next((hint for kind, hint in _HINTS if isinstance(error, kind)), "")
+    if isinstance(error, ModelAPIError):
+        return _answered(error, hint)
+    if isinstance(error, UnexpectedModelBehavior) and not isinstance(error, ContentFilterError):
+        return Failure(f"the answer was no reply: {_short(error.message)}", passing=True)
+    if isinstance(error, _GARBLED):
+        return Failure(f"the answer was garbled: {_short(str(error))}", passing=True)
+    if isinstance(error, TimeoutError | asyncio.TimeoutError):
+        return Failure("timed out", passing=True)
+    if _is_transport(error):
+        return Failure(_dropped(error), passing=True)
+    if isinstance(error, UserError):
+        return Failure(f"pydantic-ai refused the request: {_short(error.message)}", passing=False)
+    return Failure(_short(f"{type(error).__name__}: {error}"), passing=False)
+
+
+def _answered(error: ModelAPIError, hint: str) -> Failure:
+    """A failure that pydantic-ai has sorted out."""
+    refused = isinstance(error, ModelQuotaExceededError | ModelRequestRejectedError)
+    if isinstance(error, ModelHTTPError):
+        said = _said(error.body)
+        return Failure(
+            status_words(error.status_code) + (f": {said}" if said else ""),
+            passing=is_passing(error.status_code) and not refused,
+            status=error.status_code,
+            after=error.retry_after,
+            hint=hint,
+        )
+    if isinstance(error, ModelRequestTimeout):
+        return Failure(f"timed out after {error.timeout:g} s ({error.setting})", passing=True)
+    if isinstance(error, ModelTimeoutError):
+        return Failure("timed out", passing=True)
+    if isinstance(error, ModelConnectionError):
+        return Failure(_dropped(error), passing=True)
+    return Failure(_short(error.message), passing=not refused, after=error.retry_after, hint=hint)
+
+
+def _said(body: object) -> str:
+    """The provider's own words in the body of an error."""
+    if isinstance(body, dict):
+        inner: Any = body.get("error", body)
+        if isinstance(inner, dict):
+            inner = inner.get("message") or inner.get("detail") or inner
+        return _short(inner if isinstance(inner, str) else json.dumps(inner, default=repr))
+    return _short(str(body)) if body else ""
+
+
+def _is_transport(error: BaseException) -> bool:
+    return type(error).__module__.partition(".")[0] in _TRANSPORTS or isinstance(error, OSError)
+
+
+def _dropped(error: BaseException) -> str:
+    """Where a connection broke, as its innermost cause says."""
+    cause: BaseException = error
+    while (inner := cause.__cause__ or cause.__context__) is not None:
+        cause = inner
+    if isinstance(cause, ConnectionRefusedError):
+        return "connection refused"
+    said = _short(str(cause) or str(error))
+    return f"connection lost: {said}" if said else f"connection lost: {type(cause).__name__}"
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"

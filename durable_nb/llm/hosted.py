@@ -1,0 +1,89 @@
+"""A model that somebody serves, asked through pydantic-ai: retried, told as it comes, recorded.
+
+What holds connections belongs to one event loop, so there is one client for each that asks. A model
+leaves its process as its name and settings, never with a key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from durable_nb.llm.named import Named
+from durable_nb.llm.protocol import ToolSpec
+from durable_nb.llm.retry import Failure, pause_before
+from durable_nb.llm.secrets import scrubbed
+from durable_nb.llm.settings import MAX_RETRIES
+from durable_nb.model.errors import ModelFailed
+from durable_nb.model.messages import Message, Reply
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+
+    from durable_nb.llm.asking import Asker
+
+
+class HostedModel:
+    """What `Agent(llm="PROVIDER:MODEL")` makes of the name, or of a model of pydantic-ai's.
+
+    `name` is what the agent's definition records. `settings` are pydantic-ai's `ModelSettings`, in
+    which `max_retries` counts the attempts after the first.
+    """
+
+    def __init__(self, name: str, source: Named | Model, settings: Mapping[str, Any]) -> None:
+        self.name = name
+        self.settings = dict(settings)
+        self._source = source
+        self._askers: WeakKeyDictionary[asyncio.AbstractEventLoop, Asker] = WeakKeyDictionary()
+
+    def __repr__(self) -> str:
+        return f"HostedModel({self.name!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return HostedModel, (self.name, self._source, self.settings)
+
+    async def complete(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Reply:
+        """The reply to a transcript, asked for again after what goes by.
+
+        Raises `InvalidInput` where the environment lacks what the provider needs, and `ModelFailed`
+        where it refused, or gave no whole answer after all retries.
+        """
+        asker = await self._asker()
+        retries: list[str] = []
+        while True:
+            outcome = await asker.attempt(messages, tools)
+            if isinstance(outcome, Reply):
+                return replace(outcome, retries=tuple(retries))
+            failure = replace(outcome, why=scrubbed(outcome.why))
+            if not failure.passing or len(retries) >= self.settings.get("max_retries", MAX_RETRIES):
+                raise ModelFailed(_words(self.name, failure, retries), status=failure.status)
+            wait = pause_before(len(retries) + 1, failure, random.random())
+            retries.append(f"{failure.why}; waited {wait:.1f} s")
+            await asyncio.sleep(wait)
+
+    async def _asker(self) -> Asker:
+        """The client of this loop. It is made beside the loop, since that imports a lot."""
+        loop = asyncio.get_running_loop()
+        if (asker := self._askers.get(loop)) is None:
+            asker = await asyncio.to_thread(_made, self._source, self.settings)
+            asker = self._askers.setdefault(loop, asker)
+        return asker
+
+
+def _made(source: Named | Model, settings: Mapping[str, Any]) -> Asker:
+    from durable_nb.llm.asking import Asker
+
+    return Asker(source, settings)
+
+
+def _words(name: str, failure: Failure, retries: Sequence[str]) -> str:
+    if failure.passing:
+        times = f"{len(retries) + 1} attempts" if retries else "one attempt"
+        return (
+            f"{name} gave no reply in {times}: {failure.why}; resume the run when it answers again"
+        )
+    return f"{name} refused: {failure.why}; {failure.hint or 'put that right'}, then resume the run"

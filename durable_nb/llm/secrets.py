@@ -1,0 +1,35 @@
+"""Keys live in the environment. Whatever a provider says goes through here before anybody reads it.
+
+A key that is echoed back, in an error or elsewhere, is replaced by the name of its variable.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from urllib.parse import quote
+
+_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL|AUTH", re.IGNORECASE)
+_SHORTEST = 6  # characters; what is shorter hides nothing and would be replaced inside of words
+
+
+def scrubbed(text: str, more: Iterable[str] = ()) -> str:
+    """The text without the values of the environment's keys, nor those of `more`."""
+    known = {value: f"[{name}]" for name, value in _keys(os.environ)}
+    known |= {value: "[key]" for value in more if len(value) >= _SHORTEST and value not in known}
+    for value in sorted(known, key=len, reverse=True):  # one key may begin another
+        for form in {value, quote(value, safe=""), repr(value)[1:-1]}:
+            text = text.replace(form, known[value])
+    return text
+
+
+def _keys(environment: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    for name, value in environment.items():
+        if len(value) >= _SHORTEST and _SECRET_NAME.search(name) and not _is_place(value):
+            yield name, value
+
+
+def _is_place(value: str) -> bool:
+    """Whether a value is a path or an address, as of SSH_AUTH_SOCK: no secret, and often in errors."""
+    return value.startswith(("/", "./", "~", "http://", "https://")) and "@" not in value

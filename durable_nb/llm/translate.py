@@ -1,0 +1,86 @@
+"""Transcripts as pydantic-ai's messages. Of a run that grows, only what is new is translated.
+
+What was sent last is found again by the identity of its messages: the transcripts of one run share
+them. A history that went another way is translated anew.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from operator import is_
+
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelRequestPart,
+    SystemPromptPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+
+from durable_nb.llm.kept import response_of
+from durable_nb.model.messages import Message
+
+_KEPT = 16  # runs whose translation is kept
+
+
+class Translator:
+    """Translates for one model, on any thread."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[int, _Run] = OrderedDict()  # by the identity of the first message
+        self._lock = threading.Lock()
+
+    def translated(self, messages: Sequence[Message]) -> list[ModelMessage]:
+        """The transcript as pydantic-ai wants it: requests and responses in turn."""
+        wanted = list(messages)
+        if not wanted:
+            return []
+        with self._lock:
+            run = self._kept.pop(id(wanted[0]), None)
+            if run is None or not run.is_prefix_of(wanted):
+                run = _Run()
+            run.extend(wanted)
+            self._kept[id(wanted[0])] = run
+            if len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+            return run.translation.copy()
+
+
+class _Run:
+    """What was sent of one run, and its translation."""
+
+    def __init__(self) -> None:
+        self._messages: list[Message] = []  # held, so that an identity stays theirs
+        self._tools: dict[str, str] = {}  # by the id of the call
+        self.translation: list[ModelMessage] = []
+
+    def is_prefix_of(self, wanted: list[Message]) -> bool:
+        return len(self._messages) <= len(wanted) and all(map(is_, self._messages, wanted))
+
+    def extend(self, wanted: list[Message]) -> None:
+        for message in wanted[len(self._messages) :]:
+            if message.role == "assistant":
+                self._tools.update((call.id, call.tool) for call in message.tool_calls)
+                self.translation.append(response_of(message))
+            else:
+                self._ask(self._part(message))
+        self._messages = wanted
+
+    def _ask(self, part: ModelRequestPart) -> None:
+        """Add a part to the request at the end. The one there may be on its way on another thread,
+        so it is replaced."""
+        if self.translation and isinstance(last := self.translation[-1], ModelRequest):
+            self.translation[-1] = ModelRequest([*last.parts, part])
+        else:
+            self.translation.append(ModelRequest([part]))
+
+    def _part(self, message: Message) -> ModelRequestPart:
+        if message.role == "system":
+            return SystemPromptPart(message.content)
+        if message.role == "user":
+            return UserPromptPart(message.content)
+        call_id = message.tool_call_id or ""
+        return ToolReturnPart(self._tools.get(call_id, "tool"), message.content, call_id)
