@@ -3,7 +3,7 @@
 Nothing here opens a store's file: what is read comes through `stores.protocol.Readable`.
 """
 
-from durable_nb.views.frames import messages, pending, runs, steps
+from durable_nb.views.frames import messages, pending, runs, steps, usage
 from durable_nb.views.query import sql
 
-__all__ = ["messages", "pending", "runs", "sql", "steps"]
+__all__ = ["messages", "pending", "runs", "sql", "steps", "usage"]

@@ -25,7 +25,7 @@ from durable_nb.stores.protocol import Checkpointer, Readable
 from durable_nb.views.shown import shown
 from durable_nb.views.typed import typed
 
-VIEWS = ("runs", "steps", "messages", "pending")
+VIEWS = ("runs", "steps", "messages", "pending", "usage")
 PART = 100_000  # rows that DuckDB is handed at a time: it holds them twice meanwhile
 
 _OFFLINE = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}

@@ -22,8 +22,8 @@ def sql(
     query: str, *, store: Checkpointer | None = None, frames: Mapping[str, DataFrame] = NO_FRAMES
 ) -> DataFrame:
     """What the last statement of `query` answers; a statement without an answer gives an empty
-    frame. Its tables are runs, steps, messages and pending as the store is now, and `frames` by
-    their names.
+    frame. Its tables are runs, steps, messages, pending and usage as the store is now, and
+    `frames` by their names.
 
     Nothing that a query does outlasts it, and none can reach the store, a file or the network.
     Raises `InvalidInput` saying what is wrong with the query.

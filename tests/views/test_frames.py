@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -70,6 +71,26 @@ COLUMNS = {
         "tool": TEXT,
         "created_at": UTC,
     },
+    "usage": {
+        "execution_id": TEXT,
+        "number": WHOLE,
+        "turn": WHOLE,
+        "node_id": TEXT,
+        "attempt": WHOLE,
+        "outcome": TEXT,
+        "model": TEXT,
+        "input_tokens": WHOLE,
+        "output_tokens": WHOLE,
+        "cached_tokens": WHOLE,
+        "cost": np.dtype("float64"),
+        "retries": WHOLE,
+        "retried_after": TEXT,
+        "trim_before": WHOLE,
+        "trim_after": WHOLE,
+        "dropped": WHOLE,
+        "asked_at": UTC,
+        "error": TEXT,
+    },
 }
 
 
@@ -79,6 +100,7 @@ def frames_of(store: Checkpointer, execution_id: str) -> dict[str, pd.DataFrame]
         "steps": views.steps(execution_id, store=store),
         "messages": views.messages(execution_id, store=store),
         "pending": views.pending(store=store),
+        "usage": views.usage(execution_id, store=store),
     }
 
 

@@ -46,6 +46,7 @@ EXPLORE = {
     "steps": "views.steps('first', store=store)",
     "messages": "views.messages('first', store=store)",
     "pending": "views.pending(store=store)",
+    "usage": "views.usage(store=store), views.usage('first', store=store)",
     "sql": "views.sql('from steps join runs using (execution_id)', store=store)",
     "refused": "try: views.sql('attach ' + repr(str(store.path)) + ' as s (type sqlite)', store=store)\n"
     "except InvalidInput: pass",
@@ -240,6 +241,7 @@ CALLS: dict[str, Callable[[SQLiteCheckpointer], object]] = {
     "steps": lambda store: views.steps("first", store=store),
     "messages": lambda store: views.messages("first", store=store),
     "pending": lambda store: views.pending(store=store),
+    "usage": lambda store: views.usage(store=store),
     "sql": lambda store: views.sql("from runs", store=store),
 }
 
