@@ -11,7 +11,9 @@ from typing import (
     Annotated,
     Any,
     Literal,
+    NamedTuple,
     NotRequired,
+    Protocol,
     TypeAlias,
     get_args,
     get_type_hints,
@@ -33,11 +35,26 @@ _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _KINDS = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
+class Validator(Protocol):
+    """What checks the arguments of a call, and makes of them what the function takes."""
+
+    def validate_python(self, data: Any, /) -> Any:
+        """Raises pydantic's `ValidationError`."""
+
+
+class Arguments(NamedTuple):
+    """What checks a tool's arguments, and the JSON schema that a model sees of them."""
+
+    validator: Validator
+    schema: dict[str, Any]
+
+
 class Tool:
     """A function that a model may call. `schema` is the JSON schema of its arguments.
 
     Calling a `Tool` calls its function, so that it can be tested outside of a run. Raises
-    `InvalidTool` for a name or a signature that no model could use.
+    `InvalidTool` for a name or a signature that no model could use. `arguments` stands in for the
+    signature, where something else checks them.
     """
 
     def __init__(
@@ -48,6 +65,7 @@ class Tool:
         description: str | None = None,
         on_crash: OnCrash = "rerun",
         source: str | None = None,
+        arguments: Arguments | None = None,
     ) -> None:
         self.function = function
         self.name: str = name or str(getattr(function, "__name__", type(function).__name__))
@@ -59,18 +77,20 @@ class Tool:
         if on_crash not in get_args(OnCrash):
             raise InvalidTool(f"on_crash is 'rerun', 'ask' or 'fail', not {on_crash!r}")
         self.on_crash = on_crash
-        self.description = inspect.cleandoc(description or function.__doc__ or "")
-        self.source = _source(function) if source is None else source
-        self._arguments, self._schema = _arguments_of(self.name, function)
+        said = function.__doc__ if description is None else description
+        self.description = inspect.cleandoc(said or "")
+        self.source = source_of(function) if source is None else source
+        self._given = arguments
+        self._arguments = arguments or _arguments_of(self.name, function)
 
     @property
     def schema(self) -> dict[str, Any]:
-        return self._schema
+        return self._arguments.schema
 
     def validate(self, arguments: Mapping[str, object]) -> dict[str, Any]:
         """The arguments as the function's annotations want them. Raises `ValueError` in words."""
         try:
-            valid: dict[str, Any] = self._arguments.validate_python(dict(arguments))
+            valid: dict[str, Any] = self._arguments.validator.validate_python(dict(arguments))
             return valid
         except ValidationError as error:
             raise ValueError(f"invalid arguments for {self.name}: {_problems(error)}") from error
@@ -82,7 +102,15 @@ class Tool:
         return f"Tool({self.name!r})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _again, (self.function, self.name, self.description, self.on_crash, self.source)
+        again = partial(
+            Tool,
+            name=self.name,
+            description=self.description,
+            on_crash=self.on_crash,
+            source=self.source,
+            arguments=self._given,
+        )
+        return again, (self.function,)
 
 
 @overload
@@ -165,9 +193,7 @@ def result_text(value: object) -> str:
     return value if isinstance(value, str) else to_json(value).decode()
 
 
-def _arguments_of(
-    name: str, function: Callable[..., Any]
-) -> tuple[TypeAdapter[Any], dict[str, Any]]:
+def _arguments_of(name: str, function: Callable[..., Any]) -> Arguments:
     """A validator for the keyword arguments that the function takes, and their JSON schema."""
     try:
         hints = get_type_hints(function, include_extras=True)
@@ -176,7 +202,7 @@ def _arguments_of(
             for parameter in inspect.signature(function).parameters.values()
         }
         adapter = TypeAdapter(with_config(ConfigDict(extra="forbid"))(TypedDict(name, fields)))  # type: ignore[operator]  # made at run time
-        return adapter, adapter.json_schema()
+        return Arguments(adapter, adapter.json_schema())
     except InvalidTool:
         raise
     except Exception as error:  # whatever pydantic finds wrong with it
@@ -206,15 +232,9 @@ def _problems(error: ValidationError) -> str:
     )
 
 
-def _source(function: Callable[..., Any]) -> str:
+def source_of(function: Callable[..., Any]) -> str:
     """The function's text, so that a later process can say what has changed."""
     try:
         return textwrap.dedent(inspect.getsource(inspect.unwrap(function)))
     except (OSError, TypeError):  # made by exec, or not a Python function
         return ""
-
-
-def _again(
-    function: Callable[..., Any], name: str, description: str, on_crash: OnCrash, source: str
-) -> Tool:
-    return Tool(function, name=name, description=description, on_crash=on_crash, source=source)
