@@ -16,7 +16,7 @@ def changes(before: str, now: str) -> tuple[str, ...]:
 def _differences(before: Mapping[str, Json], now: Mapping[str, Json]) -> Iterator[str]:
     if before.get("system_prompt") != now["system_prompt"]:
         yield "prompt"
-    if before.get("model") != now["model"]:
+    if any(before.get(part) != now.get(part) for part in ("model", "settings")):
         yield "model"
     earlier: Mapping[str, Json] = before.get("tools", {})
     for name in sorted({*earlier, *now["tools"]}):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from durable_nb.core.nodes import moment
 from durable_nb.core.state import State
+from durable_nb.llm.adopt import as_model
 from durable_nb.llm.protocol import Model
 from durable_nb.model.decisions import Resume
 from durable_nb.model.errors import AlreadyResumed, DurableError, RunIsLive
@@ -16,15 +17,19 @@ from durable_nb.model.values import digest, dumps, freeze
 from durable_nb.runtime import engine
 from durable_nb.runtime.actor import Definition
 from durable_nb.runtime.begin import start, start_fork
-from durable_nb.runtime.checks import check_model, check_options, check_text, placed
+from durable_nb.runtime.checks import check_options, check_text, placed
 from durable_nb.runtime.claim import Wish, claim
+from durable_nb.runtime.foreign import tools_of
 from durable_nb.runtime.limits import Limits
 from durable_nb.runtime.loop import Drive, drive
 from durable_nb.runtime.ports import SYSTEM, Ports
 from durable_nb.runtime.result import RunResult
-from durable_nb.runtime.tools import Tool, Toolbox, as_tool
+from durable_nb.runtime.tools import Tool, Toolbox
 from durable_nb.stores.open import default_store
 from durable_nb.stores.protocol import Checkpointer, Lease
+
+if TYPE_CHECKING:
+    import pydantic_ai.models
 
 Place: TypeAlias = str | os.PathLike[str] | None
 
@@ -32,9 +37,10 @@ Place: TypeAlias = str | os.PathLike[str] | None
 class Agent:
     """An LLM agent whose every step is on disk before it happens (DESIGN section 2).
 
-    `tools` are functions with annotated parameters, or `Tool`s. `llm` is anything with
-    `complete(messages, tools) -> Reply`. `checkpointer=None` means the default store, looked up
-    at each call.
+    `llm` names a model, `"openai:gpt-5"` or `"local"`, which `model_settings` may tune; or it is
+    one: of pydantic-ai's, or anything with `complete(messages, tools) -> Reply`. `tools` are
+    functions with annotated parameters, or `Tool`s. `checkpointer=None` means the default store,
+    looked up at each call.
 
     A run asks its model at most `max_turns` times, and not again once it has used `max_tokens`
     (input and output) or `max_cost` (US dollars): `TurnLimit`, `BudgetExceeded`. They count over
@@ -48,7 +54,7 @@ class Agent:
     def __init__(
         self,
         name: str,
-        llm: Model,
+        llm: str | Model | pydantic_ai.models.Model,
         tools: Sequence[Callable[..., Any] | Tool] = (),
         *,
         system_prompt: str | None = None,
@@ -56,16 +62,16 @@ class Agent:
         max_tokens: int | None = None,
         max_cost: float | None = None,
         max_context_tokens: int | None = None,
+        model_settings: Mapping[str, Any] | None = None,
         checkpointer: Checkpointer | None = None,
         ports: Ports = SYSTEM,
     ) -> None:
         check_text(name, "an agent's name")
-        check_model(llm)
         check_options(system_prompt, checkpointer)
         self.limits = Limits(max_turns, max_tokens, max_cost, max_context_tokens)
         self.name = name
-        self.llm = llm
-        self.tools = tuple(as_tool(each) for each in tools)
+        self.llm = as_model(llm, model_settings)
+        self.tools = tools_of(tools)
         self.toolbox = Toolbox(self.tools)
         self.system_prompt = system_prompt
         self.ports = ports
@@ -235,6 +241,8 @@ class Agent:
             "model": _name_of(self.llm),
             "tools": {each.name: each.source for each in self.tools},
         }
+        if settings := getattr(self.llm, "settings", None):
+            parts["settings"] = settings
         return Definition(dumps(freeze(parts)), digest(parts))
 
     def drive_of(self, lease: Lease, state: State) -> Drive:

@@ -28,20 +28,6 @@ def check_text(value: object, what: str) -> None:
         raise InvalidInput(f"{what} has no NUL in it, since no store can hold one: {value!r}")
 
 
-def check_model(llm: object) -> None:
-    """Raise `InvalidInput` for what is not a model."""
-    if isinstance(llm, str):
-        raise InvalidInput(
-            f"llm={llm!r}: models by name come with the extra durable_nb[models], which this "
-            "version does not have yet; pass an object with complete(messages, tools), such as "
-            "ScriptedModel([...])"
-        )
-    if isinstance(llm, type):
-        raise InvalidInput(f"llm={llm!r} is a class; make a model of it: llm={llm.__name__}(...)")
-    if not callable(getattr(llm, "complete", None)):
-        raise InvalidInput(f"llm={llm!r} has no method complete(messages, tools) -> Reply")
-
-
 def check_options(system_prompt: object, checkpointer: object) -> None:
     """Raise `InvalidInput` for what an agent cannot be made with."""
     if system_prompt is not None and not isinstance(system_prompt, str):

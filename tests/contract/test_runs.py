@@ -365,7 +365,7 @@ def test_a_resume_of_an_unknown_run_says_so_and_asks_no_model(store, execution_i
         ({"name": ""}, "agent's name"),
         ({"name": "  "}, "agent's name"),
         ({"name": None}, "agent's name"),
-        ({"llm": "openai:gpt-5"}, r"durable_nb\[models\]"),
+        ({"llm": "opnai:gpt-5"}, "did you mean openai"),
         ({"llm": object()}, "complete"),
         ({"llm": None}, "complete"),
         ({"max_turns": 0}, "max_turns"),
