@@ -45,10 +45,20 @@ class Asker:
 
     def __init__(self, source: Named | Model, settings: Mapping[str, Any]) -> None:
         self._model = connected(source) if isinstance(source, Named) else source
+        self._is_ours = isinstance(source, Named)
         self._settings = _sent(self._model, settings, lean=isinstance(source, Named))
         self._translator = Translator()
         self._tools: Sequence[ToolSpec] = ()
         self._offered = offered(())
+
+    async def open(self) -> None:
+        """Hold the client's connections, if it is ours, until `close`."""
+        if self._is_ours:
+            await self._model.__aenter__()
+
+    async def close(self) -> None:
+        if self._is_ours:
+            await self._model.__aexit__(None, None, None)
 
     async def attempt(
         self, messages: Sequence[Message], tools: Sequence[ToolSpec]

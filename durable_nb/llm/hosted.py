@@ -7,11 +7,12 @@ leaves its process as its name and settings, never with a key.
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, finalize
 
 from durable_nb.llm.named import Named
 from durable_nb.llm.protocol import ToolSpec
@@ -39,6 +40,7 @@ class HostedModel:
         self.settings = dict(settings)
         self._source = source
         self._askers: WeakKeyDictionary[asyncio.AbstractEventLoop, Asker] = WeakKeyDictionary()
+        finalize(self, _let_go, self._askers, os.getpid()).atexit = False
 
     def __repr__(self) -> str:
         return f"HostedModel({self.name!r})"
@@ -69,8 +71,10 @@ class HostedModel:
         """The client of this loop. It is made beside the loop, since that imports a lot."""
         loop = asyncio.get_running_loop()
         if (asker := self._askers.get(loop)) is None:
-            asker = await asyncio.to_thread(_made, self._source, self.settings)
-            asker = self._askers.setdefault(loop, asker)
+            made = await asyncio.to_thread(_made, self._source, self.settings)
+            asker = self._askers.setdefault(loop, made)
+            if asker is made:
+                await asker.open()
         return asker
 
 
@@ -78,6 +82,13 @@ def _made(source: Named | Model, settings: Mapping[str, Any]) -> Asker:
     from durable_nb.llm.asking import Asker
 
     return Asker(source, settings)
+
+
+def _let_go(askers: Mapping[asyncio.AbstractEventLoop, Asker], process: int) -> None:
+    """Close the connections of a model that is gone, each on its loop. A forked child has none."""
+    for loop, asker in list(askers.items()):
+        if process == os.getpid() and loop.is_running():
+            asyncio.run_coroutine_threadsafe(asker.close(), loop)
 
 
 def _words(name: str, failure: Failure, retries: Sequence[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import socket
 import struct
 import sys
@@ -65,11 +66,15 @@ class Seen:
 @dataclass(slots=True)
 class Record:
     """What a server has seen and done: `refused` are faults of requests, `answered` the numbers of
-    the replies that went out whole."""
+    the replies that went out whole, `connections` those that are open; whether a client waits in
+    vain, and whether one `left` meanwhile."""
 
     requests: list[Seen] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     answered: list[int] = field(default_factory=list)
+    connections: set[Any] = field(default_factory=set)
+    stalled: threading.Event = field(default_factory=threading.Event)
+    left: threading.Event = field(default_factory=threading.Event)
 
 
 class ProviderServer:
@@ -112,6 +117,18 @@ class ProviderServer:
     def answered(self) -> list[int]:
         return self.record.answered
 
+    @property
+    def connections(self) -> set[Any]:
+        return self.record.connections
+
+    @property
+    def stalled(self) -> threading.Event:
+        return self.record.stalled
+
+    @property
+    def left(self) -> threading.Event:
+        return self.record.left
+
     def __enter__(self) -> ProviderServer:
         threading.Thread(target=self._http.serve_forever, args=[0.01], daemon=True).start()
         return self
@@ -144,6 +161,14 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     server: _Http
+
+    def setup(self) -> None:
+        super().setup()
+        self.server.provider.connections.add(self)
+
+    def finish(self) -> None:
+        self.server.provider.connections.discard(self)
+        super().finish()
 
     def log_message(self, *_: Any) -> None:
         """Nothing: the record is kept elsewhere."""
@@ -203,7 +228,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self._reset()
                 return False
             case Trouble("stall"):
-                self.server.provider.over.wait()
+                self._stall()
             case Trouble("garbage"):
                 self._chunk('data: {"half a\n\n')
             case Trouble("event"):
@@ -220,11 +245,20 @@ class _Handler(BaseHTTPRequestHandler):
                 self._head(200, "application/json", {"Content-Length": str(len(data))})
                 self.wfile.write(data[: len(data) // 2])
                 if trouble.kind == "stall":
-                    self.server.provider.over.wait()
+                    self._stall()
                 self._reset()
             case _:
                 self._whole(200, "application/json", data[: len(data) // 2])
         return False
+
+    def _stall(self) -> None:
+        """Never another byte, until the client leaves."""
+        provider = self.server.provider
+        provider.stalled.set()
+        while not provider.over.is_set():
+            if select.select([self.connection], [], [], 0.02)[0]:
+                provider.left.set()
+                return
 
     def _json(self, status: int, body: Any, retry_after: str | None = None) -> None:
         more = {} if retry_after is None else {"Retry-After": retry_after}
