@@ -164,13 +164,13 @@ class _Here:
     tool: pydantic_ai.Tool[None]
 
     def __call__(self, /, **arguments: Any) -> Any:
-        approved = _approved(arguments, self.tool.requires_approval)
+        approved = _approved(arguments, required=self.tool.requires_approval)
         schema = self.tool.function_schema
         first: list[Any] = [_context(self.tool.name, approved=approved)] if schema.takes_ctx else []
         first += [arguments.pop(name) for name in schema.positional_fields]
         if schema.var_positional_field is not None:
             first += arguments.pop(schema.var_positional_field)
-        with _steered(self.tool.name, arguments):
+        with _steered(self.tool.name, arguments, approved=approved):
             return _plain(schema.function(*first, **arguments))
 
 
@@ -183,12 +183,12 @@ class _There:
     asks: bool
 
     async def __call__(self, /, **arguments: Any) -> Any:
-        approved = _approved(arguments, self.asks)
+        approved = _approved(arguments, required=self.asks)
         held = await self.server.live()
         if self.name not in held.tools:
             raise InvalidTool(f"{self.server.label} has no tool {self.name!r} any more")
         tool, context = held.tools[self.name], _context(self.name, approved=approved)
-        with _steered(self.name, arguments):
+        with _steered(self.name, arguments, approved=approved):
             async with self.server.watched(held, self.name):
                 if tool.args_validator_func is not None:
                     judged = tool.args_validator_func(context, **arguments)
@@ -215,7 +215,7 @@ def _context(name: str | None = None, *, approved: bool = False) -> RunContext[N
     )
 
 
-def _approved(arguments: Mapping[str, Any], required: bool) -> bool:
+def _approved(arguments: Mapping[str, Any], *, required: bool) -> bool:
     """Whether a person has approved this call; pauses if that is required and has not happened."""
     here = scope()
     asked = here is not None and any(
@@ -233,7 +233,7 @@ def _ask(arguments: Mapping[str, Any], metadata: Any) -> bool:
 
 
 @contextmanager
-def _steered(name: str, arguments: Mapping[str, Any]) -> Iterator[None]:
+def _steered(name: str, arguments: Mapping[str, Any], *, approved: bool) -> Iterator[None]:
     """Take what a tool raises to steer pydantic-ai's loop. `ModelRetry` and `ToolFailed` are errors
     like any other."""
     from pydantic_ai.exceptions import ApprovalRequired, CallDeferred
@@ -241,8 +241,12 @@ def _steered(name: str, arguments: Mapping[str, Any]) -> Iterator[None]:
     try:
         yield
     except ApprovalRequired as wish:
-        _ask(arguments, wish.metadata)
-        raise InvalidTool(f"{name} asks again for the approval that it has") from None
+        if not approved:
+            _ask(arguments, wish.metadata)
+        raise InvalidTool(
+            f"{name} asks again for the approval that it has; let it look at "
+            "context.tool_call_approved"
+        ) from None
     except CallDeferred:
         raise InvalidTool(
             f"{name} deferred its call, and a run has no results from outside; let it call "

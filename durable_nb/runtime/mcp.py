@@ -20,6 +20,8 @@ from contextvars import Context
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
+from durable_nb.llm.secrets import scrubbed
+
 if TYPE_CHECKING:
     from pydantic_ai import RunContext
     from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
     Ask: TypeAlias = Callable[[], RunContext[None]]
 
 PATIENCE = 5.0  # seconds that a process which ends waits for its servers to leave
-SHORTEST = 6  # characters of the shortest text that is taken for a key
 
 
 class Server:
@@ -96,10 +97,8 @@ class Server:
             raise
 
     def clean(self, text: str) -> str:
-        """The text without the keys that the toolset was given."""
-        for key in sorted(_keys(self.toolset), key=len, reverse=True):
-            text = text.replace(key, "***")
-        return text
+        """The text without the keys of the environment, and those that the toolset was given."""
+        return scrubbed(text, _keys(self.toolset))
 
 
 class _Held:
@@ -208,7 +207,7 @@ def _keys(toolset: Toolset) -> set[str]:
             transport = vars(transport).get("transport")
 
     toolset.apply(look)
-    return {text for text in found if len(text) >= SHORTEST}
+    return found
 
 
 def _texts(options: Mapping[str, Any]) -> set[str]:
