@@ -46,7 +46,7 @@ class Asker:
     def __init__(self, source: Named | Model, settings: Mapping[str, Any]) -> None:
         self._model = connected(source) if isinstance(source, Named) else source
         self._is_ours = isinstance(source, Named)
-        self._settings = _sent(self._model, settings, lean=isinstance(source, Named))
+        self._settings = _sent(self._model, settings, is_ours=self._is_ours)
         self._translator = Translator()
         self._tools: Sequence[ToolSpec] = ()
         self._offered = offered(())
@@ -108,12 +108,12 @@ def offered(tools: Sequence[ToolSpec]) -> ModelRequestParameters:
     )
 
 
-def _sent(model: Model, settings: Mapping[str, Any], *, lean: bool) -> ModelSettings:
+def _sent(model: Model, settings: Mapping[str, Any], *, is_ours: bool) -> ModelSettings:
     """The settings of every request: what was asked for, else timeouts, and no retries but ours."""
     wanted = {name: value for name, value in settings.items() if name != "max_retries"}
     if model.system in _LOCAL:
         return cast("ModelSettings", wanted)
-    ours = TIMEOUTS if lean else {**TIMEOUTS, "max_retries": 0}
+    ours = TIMEOUTS if is_ours else {**TIMEOUTS, "max_retries": 0}
     unknown = model.unsupported_settings
     return cast(
         "ModelSettings", {name: ours[name] for name in ours if name not in unknown} | wanted

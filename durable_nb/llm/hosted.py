@@ -70,12 +70,11 @@ class HostedModel:
     async def _asker(self) -> Asker:
         """The client of this loop. It is made beside the loop, since that imports a lot."""
         loop = asyncio.get_running_loop()
-        if (asker := self._askers.get(loop)) is None:
-            made = await asyncio.to_thread(_made, self._source, self.settings)
-            asker = self._askers.setdefault(loop, made)
-            if asker is made:
+        if loop not in self._askers:
+            asker = await asyncio.to_thread(_made, self._source, self.settings)
+            if self._askers.setdefault(loop, asker) is asker:
                 await asker.open()
-        return asker
+        return self._askers[loop]
 
 
 def _made(source: Named | Model, settings: Mapping[str, Any]) -> Asker:

@@ -7,9 +7,11 @@ calls, are not listed there.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from itertools import groupby
+from typing import Any, cast
+from urllib.parse import urlsplit
 
 from pydantic_ai.messages import (
     ModelMessagesTypeAdapter,
@@ -23,29 +25,25 @@ from pydantic_core import from_json
 from durable_nb.model.messages import Call, Message
 
 KEY = "provider"
+APART = "\n\n"  # between texts that something else came between, as pydantic-ai has it
 _LEFT_OUT = ("usage", "timestamp", "kind", "state", "model_name", "finish_reason")
 _LEFT_OUT_DETAILS = ("timestamp", "finish_reason")  # both are in the log, or of no use later
+_SAID = {"text": ("content",), "tool-call": ("tool_name", "args", "tool_call_id")}
 
 
 def message_of(response: ModelResponse) -> Message:
     """The reply as it is stored."""
-    text = ""
-    bare: list[ModelResponsePart] = []
-    calls: list[Call] = []
-    was_text = False
-    for part in response.parts:
-        if isinstance(part, TextPart):
-            text += "\n\n" if text and not was_text else ""
-            bare.append(replace(part, content=f"{len(text)}:{len(text) + len(part.content)}"))
-            text += part.content
-        elif isinstance(part, ToolCallPart):
-            bare.append(replace(part, args=None, tool_call_id=str(len(calls))))
-            calls.append(Call(part.tool_name, _arguments(part.args), part.tool_call_id))
-        else:
-            bare.append(part)
-        was_text = isinstance(part, TextPart)
-    form = _form(replace(response, parts=bare), plain=_is_plain(response.parts))
-    return Message("assistant", text, tuple(calls), extra={KEY: form})
+    calls = tuple(
+        Call(part.tool_name, _arguments(part.args), part.tool_call_id)
+        for part in response.parts
+        if isinstance(part, ToolCallPart)
+    )
+    texts = (
+        "".join(each.content for each in parts if isinstance(each, TextPart))
+        for is_text, parts in groupby(response.parts, lambda part: isinstance(part, TextPart))
+        if is_text
+    )
+    return Message("assistant", APART.join(texts), calls, extra={KEY: _form(response)})
 
 
 def response_of(message: Message) -> ModelResponse:
@@ -55,32 +53,12 @@ def response_of(message: Message) -> ModelResponse:
         return ModelResponse(_plain_parts(message))
     if "parts" not in form:
         return ModelResponse(_plain_parts(message), **form)
-    whole = {**form, "kind": "response"}
-    response = ModelMessagesTypeAdapter.validate_python([whole])[0]
+    parts = [_filled(part, message) for part in form["parts"]]
+    [response] = ModelMessagesTypeAdapter.validate_python(
+        [{**form, "kind": "response", "parts": parts}]
+    )
     assert isinstance(response, ModelResponse)
-    response.parts = [_filled(part, message) for part in response.parts]
     return response
-
-
-def _plain_parts(message: Message) -> list[ModelResponsePart]:
-    parts: list[ModelResponsePart] = [TextPart(message.content)] if message.content else []
-    parts += [_call_part(ToolCallPart(call.tool), call) for call in message.tool_calls]
-    return parts
-
-
-def _filled(part: ModelResponsePart, message: Message) -> ModelResponsePart:
-    """A part with the text or the call that the message holds for it."""
-    if isinstance(part, TextPart):
-        start, end = map(int, part.content.split(":"))
-        return replace(part, content=message.content[start:end])
-    if isinstance(part, ToolCallPart):
-        return _call_part(part, message.tool_calls[int(part.tool_call_id)])
-    return part
-
-
-def _call_part(part: ToolCallPart, call: Call) -> ToolCallPart:
-    arguments = call.arguments if isinstance(call.arguments, str) else dict(call.arguments)
-    return replace(part, args=arguments, tool_call_id=call.id)
 
 
 def _arguments(sent: object) -> Mapping[str, object] | str:
@@ -94,32 +72,75 @@ def _arguments(sent: object) -> Mapping[str, object] | str:
     return arguments if isinstance(arguments, dict) else sent
 
 
-def _is_plain(parts: Any) -> bool:
-    """Whether these are at most one text and then calls, with nothing more to them."""
-    seen_call = seen_text = False
-    for part in parts:
-        match part:
-            case TextPart() if not seen_text and not seen_call and part == TextPart(part.content):
-                seen_text = True
-            case ToolCallPart() if part == ToolCallPart(
-                part.tool_name, part.args, part.tool_call_id
-            ):
-                seen_call = True
-            case _:
-                return False
-    return True
+def _plain_parts(message: Message) -> list[ModelResponsePart]:
+    parts: list[ModelResponsePart] = [TextPart(message.content)] if message.content else []
+    return [*parts, *(ToolCallPart(each.tool, _sent(each), each.id) for each in message.tool_calls)]
 
 
-def _form(response: ModelResponse, *, plain: bool) -> dict[str, Any]:
+def _sent(call: Call) -> str | dict[str, Any]:
+    return call.arguments if isinstance(call.arguments, str) else dict(call.arguments)
+
+
+def _form(response: ModelResponse) -> dict[str, Any]:
     """What is stored beside text and calls, as JSON values without what is not there."""
-    if plain:
-        response = replace(response, parts=[])
-    [form] = ModelMessagesTypeAdapter.dump_python([response], mode="json")
+    plain = _is_plain(response.parts)
+    whole = replace(response, parts=[]) if plain else response
+    [form] = ModelMessagesTypeAdapter.dump_python([whole], mode="json")
     kept = _without(form, _LEFT_OUT)
     if details := _without(kept.pop("provider_details", {}), _LEFT_OUT_DETAILS):
         kept["provider_details"] = details
-    parts = [_without(part, ()) for part in kept.pop("parts")]
+    if "@" in urlsplit(kept.get("provider_url", "")).netloc:
+        del kept["provider_url"]  # a password would be in the log
+    parts = _placed(kept.pop("parts"))
     return kept if plain else {**kept, "parts": parts}
+
+
+def _placed(parts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The parts, with the place in the message instead of what that says already. A call's own id
+    tells later whether the message has another."""
+    placed: list[dict[str, Any]] = []
+    end = calls = 0
+    joint, before = "", ""
+    for part in parts:
+        kind = part["part_kind"]
+        form = _without(part, _SAID.get(kind, ()))
+        if kind == "text":
+            start = end if before == "text" else end + len(joint)
+            end, joint = start + len(part["content"]), APART
+            form["at"] = [start, end]
+        elif kind == "tool-call":
+            form["call"] = calls
+            if "id" in form:
+                form["call_id"] = part["tool_call_id"]
+            calls += 1
+        placed.append(form)
+        before = kind
+    return placed
+
+
+def _filled(part: Mapping[str, Any], message: Message) -> dict[str, Any]:
+    """A part with what the message says at its place."""
+    form = dict(part)
+    if form["part_kind"] == "text":
+        start, end = form.pop("at")
+        form["content"] = message.content[start:end]
+    elif form["part_kind"] == "tool-call":
+        call = message.tool_calls[form.pop("call")]
+        if form.pop("call_id", call.id) != call.id:
+            del form["id"]  # of an item that the provider has kept under the other id
+        form |= {"tool_name": call.tool, "args": _sent(call), "tool_call_id": call.id}
+    return form
+
+
+def _is_plain(parts: Sequence[ModelResponsePart]) -> bool:
+    """Whether these are at most one text and then calls, with nothing more to them."""
+    text = [TextPart(each.content) for each in parts[:1] if isinstance(each, TextPart)]
+    calls = [
+        ToolCallPart(each.tool_name, cast("str", each.args), each.tool_call_id)
+        for each in parts[len(text) :]
+        if isinstance(each, ToolCallPart)
+    ]
+    return list(parts) == [*text, *calls]
 
 
 def _without(form: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:

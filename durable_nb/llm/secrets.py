@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from urllib.parse import quote
 
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL|AUTH", re.IGNORECASE)
+_PLACE = re.compile(r"(?:/|\./|~|https?://[^@]*$)")  # a path or an address, often in errors
+_WITH_PASSWORD = re.compile(r"\w+://[^/@\s]+@")
 _SHORTEST = 6  # characters; what is shorter hides nothing and would be replaced inside of words
 
 
@@ -26,10 +28,6 @@ def scrubbed(text: str, more: Iterable[str] = ()) -> str:
 
 def _keys(environment: Mapping[str, str]) -> Iterable[tuple[str, str]]:
     for name, value in environment.items():
-        if len(value) >= _SHORTEST and _SECRET_NAME.search(name) and not _is_place(value):
+        named_so = _SECRET_NAME.search(name) and not _PLACE.match(value)
+        if len(value) >= _SHORTEST and (named_so or _WITH_PASSWORD.match(value)):
             yield name, value
-
-
-def _is_place(value: str) -> bool:
-    """Whether a value is a path or an address, as of SSH_AUTH_SOCK: no secret, and often in errors."""
-    return value.startswith(("/", "./", "~", "http://", "https://")) and "@" not in value
