@@ -60,7 +60,7 @@ def tools_of(candidates: Iterable[object]) -> tuple[Tool, ...]:
 def _tools(candidate: object) -> Iterable[Tool]:
     if _is_a(candidate, "pydantic_ai", "Tool"):
         return [_own(candidate)]
-    if _is_a(candidate, "pydantic_ai", "FunctionToolset") and vars(candidate)["timeout"] is None:
+    if _is_plain_toolset(candidate):
         return map(_own, vars(candidate)["tools"].values())
     if _is_a(candidate, "pydantic_ai", "AbstractToolset"):
         return _listed(_server(candidate, candidate))
@@ -75,6 +75,14 @@ def _is_a(candidate: object, package: str, name: str) -> bool:
         (each.__module__.partition(".")[0], each.__name__) == (package, name)
         for each in type(candidate).__mro__
     )
+
+
+def _is_plain_toolset(candidate: object) -> bool:
+    """Whether it only collects tools: not a class that adds to it, nor one that times them."""
+    kind = type(candidate)
+    named = (kind.__module__, kind.__name__)
+    plain = named == ("pydantic_ai.toolsets.function", "FunctionToolset")
+    return plain and vars(candidate)["timeout"] is None
 
 
 def _own(tool: Any) -> Tool:

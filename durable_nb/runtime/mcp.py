@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     Toolset: TypeAlias = AbstractToolset[None]
     Ask: TypeAlias = Callable[[], RunContext[None]]
 
+BUSY = 1.0  # seconds that a server has for saying that it is there
 PATIENCE = 5.0  # seconds that a process which ends waits for its servers to leave
 
 
@@ -118,17 +119,19 @@ class _Held:
 
     async def _hold(self, toolset: Toolset, context: Ask) -> None:
         """Enter the toolset, and leave it in the same task."""
+        failed: Exception = ConnectionResetError("it closed before it was open")
         try:
             own = await toolset.for_run(context())
             async with own.visit_and_replace(self._copied) as self.toolset:
                 self.tools = await self.toolset.get_tools(context())
                 self.ready.set_result(None)
                 await self.stop.wait()
-        except Exception as error:  # noqa: BLE001  # handed to whoever waits
-            if not self.ready.done():
-                self.ready.set_exception(error)
+        except Exception as error:  # noqa: BLE001  # for whoever waits; a bad end of one that was lost
+            failed = error
         finally:
             _open.discard(self)
+            if not self.ready.done():
+                self.ready.set_exception(failed)
             self.gone.set_result(None)
 
     async def answers(self) -> bool:
@@ -155,11 +158,15 @@ _open: set[_Held] = set()
 
 
 async def _answers(client: Any) -> bool:
+    """Whether the connection is there. A server that keeps a ping waiting is busy, not gone."""
     from fastmcp.exceptions import McpError
     from mcp_types import CONNECTION_CLOSED
 
     try:
-        await client.ping()
+        async with asyncio.timeout(BUSY):
+            await client.ping()
+    except TimeoutError:
+        return True
     except McpError as error:
         return bool(error.error.code != CONNECTION_CLOSED)
     except Exception:  # noqa: BLE001  # whatever its transport raises
@@ -232,7 +239,7 @@ def _let_go(held: Mapping[asyncio.AbstractEventLoop, _Held]) -> None:
 
 def _close() -> None:
     """Close everything, and wait until the servers have left."""
-    mine = [each for each in _open if each.process == os.getpid()]
+    mine = [each for each in tuple(_open) if each.process == os.getpid()]
     for each in mine:
         each.loop.call_soon_threadsafe(each.stop.set)
     wait([each.gone for each in mine], timeout=PATIENCE)

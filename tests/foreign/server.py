@@ -76,10 +76,10 @@ def die() -> str:
 
 
 @server.tool()
-def slow(seconds: float) -> str:
-    """Say that it has begun, then take its time."""
+async def slow(seconds: float) -> str:
+    """Say that it has begun, then keep the whole server busy."""
     _effect("slow")
-    time.sleep(seconds)
+    time.sleep(seconds)  # noqa: ASYNC251  # it blocks on purpose
     return "done"
 
 

@@ -154,13 +154,6 @@ def test_calls_of_a_server_can_need_approval(
     assert done(effects) == ["refund 7 19"]
 
 
-def test_metadata_says_what_a_resume_does_with_a_servers_call_in_doubt(
-    store: Checkpointer, shop: MCPToolset
-):
-    agent = bot(store, ["-"], shop.with_metadata(on_crash="ask"))
-    assert {each.on_crash for each in agent.tools} == {"ask"}
-
-
 def test_a_server_that_dies_between_two_calls_is_started_again(
     store: Checkpointer, shop: MCPToolset, effects: Ledger
 ):
@@ -221,6 +214,23 @@ def test_runs_at_once_share_its_connection(store: Checkpointer, shop: MCPToolset
     assert answers == [[str(each)] for each in servers(effects)] * 3
 
 
+def test_a_server_that_is_busy_is_waited_for_and_not_started_again(
+    store: Checkpointer, shop: MCPToolset, effects: Ledger
+):
+    busy = bot(store, [call("slow", seconds=2.5), "done"], shop)
+    other = bot(store, [call("price", order="7"), "done"], shop)
+
+    async def both() -> tuple[Any, Any]:
+        first = asyncio.create_task(busy.arun("go"))
+        while "slow" not in effects.lines:
+            await asyncio.sleep(0.02)
+        return await other.arun("go"), await first
+
+    answers = [told(result) for result in asyncio.run(both())]
+    assert answers == [['{"order":"7","cents":[1999,5]}'], ["done"]]
+    assert len(servers(effects)) == 1
+
+
 def test_an_agent_within_a_tool_of_another_uses_the_same_server(
     store: Checkpointer, shop: MCPToolset, effects: Ledger
 ):
@@ -259,13 +269,14 @@ def test_a_tool_that_its_server_drops_is_an_error_that_the_model_reads(store: Ch
     assert told(agent.run("go")) == ["Error: ModelRetry: Unknown tool: one"]
 
 
-def test_two_servers_with_the_same_tool_are_refused_until_one_is_prefixed(
-    store: Checkpointer, shop: MCPToolset, effects: Ledger
-):
-    other = over_stdio(effects)
+def test_two_servers_with_the_same_tool_are_refused_until_one_is_prefixed(store: Checkpointer):
+    servers = [MCPServer("us"), MCPServer("eu")]
+    for server in servers:
+        server.add_tool(lambda: 1, name="refund")
     with pytest.raises(InvalidTool, match="two tools are named 'refund'"):
-        bot(store, ["-"], shop, other)
-    assert "eu_refund" in bot(store, ["-"], shop, other.prefixed("eu")).toolbox
+        bot(store, ["-"], *servers)
+    agent = bot(store, ["-"], servers[0], MCPToolset(servers[1]).prefixed("eu"))
+    assert [each.name for each in agent.tools] == ["refund", "eu_refund"]
 
 
 def test_without_the_extra_the_refusal_names_it(
