@@ -181,7 +181,10 @@ def as_tool(candidate: object) -> Tool:
     if isinstance(candidate, Tool):
         return candidate
     if not callable(candidate):
-        raise InvalidTool(f"a tool is a function, not {candidate!r}")
+        raise InvalidTool(
+            f"a tool is a function, not {candidate!r}; an MCP server's come with "
+            "pydantic_ai.mcp.MCPToolset(...)"
+        )
     return Tool(candidate)
 
 
