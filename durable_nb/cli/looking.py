@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from durable_nb.cli import options, screen, shapes, text
 from durable_nb.cli.pauses import pause_text, ways_to_decide
+from durable_nb.core.calls import ModelCall, call_notes, calls_text, came_of, model_calls, spent
 from durable_nb.core.explain import call_text, explain
 from durable_nb.core.nodes import Checkpoint, checkpoints, shown_statuses, status_of
 from durable_nb.core.state import State, state_of
@@ -114,7 +115,7 @@ def _show(chosen: argparse.Namespace) -> int:
 
 
 def _run_text(log: Log, state: State, effects: Sequence[EffectRow]) -> Iterator[str]:
-    run, rows = log.run, checkpoints(log)
+    run, rows, calls = log.run, checkpoints(log), model_calls(log)
     known = {
         "run": run.execution_id,
         "status": status_of(log, state),
@@ -125,12 +126,16 @@ def _run_text(log: Log, state: State, effects: Sequence[EffectRow]) -> Iterator[
         "goes on": f"{run.parent} after entry {run.base}" if run.parent else None,
         "workdir": state.workdir,
         "tags": ", ".join(run.tags),
-        "tokens": state.usage.total_tokens,
+        "asked": calls_text(calls),
+        "spent": spent(state.usage),
     }
     yield text.facts({name: value for name, value in known.items() if value})
-    yield text.table(
-        ("no", "node", "step", "status", "at", "detail"), map(_step, rows, shown_statuses(log))
+    asked = {call.row: call for call in calls if call.row != state.number}
+    steps = (
+        _step(row, status, asked.get(row.number))
+        for row, status in zip(rows, shown_statuses(log), strict=True)
     )
+    yield text.table(("no", "node", "step", "status", "at", "detail"), steps)
     if effects:
         yield text.table(("@idempotent", "tries", "result"), map(_effect, effects))
     newest = state.newest.entry
@@ -141,8 +146,10 @@ def _run_text(log: Log, state: State, effects: Sequence[EffectRow]) -> Iterator[
     yield explain(state)
 
 
-def _step(row: Checkpoint, status: str) -> tuple[object, ...]:
-    moment, detail = text.local(row.created_at), text.line(_detail(row.entry), 200)
+def _step(row: Checkpoint, status: str, call: ModelCall | None) -> tuple[object, ...]:
+    moment, said = text.local(row.created_at), text.line(_detail(row.entry), 200)
+    about = (said, came_of(call), *call_notes(call)) if call else (said,)
+    detail = text.line("  ".join(filter(None, about)), 500)
     return row.number, row.node_id, row.step_type, status, moment, detail
 
 

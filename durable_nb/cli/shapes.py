@@ -11,6 +11,7 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from durable_nb.core.calls import model_calls
 from durable_nb.core.explain import explain
 from durable_nb.core.nodes import Checkpoint, Pending, checkpoints, status_of
 from durable_nb.core.state import State
@@ -35,13 +36,15 @@ PENDING = (
 )
 SHOW = (
     "{execution_id, agent, status, session, prompt, created_at, tags, workdir, parent, next, "
-    "output, usage: {input_tokens, output_tokens}, steps: a list of {number, node_id, node_index, "
+    "output, usage: {input_tokens, output_tokens, cached_tokens, cost: in US dollars, or null where "
+    "it is not known}, calls: a list of {row, number, attempt, outcome, usage, asked: {model, "
+    "retries, trim}}, steps: a list of {number, node_id, node_index, "
     "step_type, status, agent_path, created_at, entry}, effects: a list of {function, key, "
     "attempts, begun_at, kept_at}}"
 )
 RESULT = (
-    "{execution_id, status, output, usage: {input_tokens, output_tokens}, pending_interrupt: null "
-    "or {reason, context, node_id, agent_path, number}}"
+    "{execution_id, status, output, usage: {input_tokens, output_tokens, cached_tokens, cost}, "
+    "pending_interrupt: null or {reason, context, node_id, agent_path, number}}"
 )
 PREVIEW = "{would, next, changed, pending: as in `pending --json`}, where a flag is missing"
 CANCEL = "{execution_id, status}"
@@ -74,6 +77,7 @@ def run_of(log: Log, state: State, effects: Sequence[EffectRow]) -> Json:
         "next": freeze(explain(state)),
         "output": freeze(newest.entry.output if isinstance(newest.entry, End) else None),
         "usage": _json(state.usage),
+        "calls": [record(each) for each in model_calls(log)],
         "steps": [
             _step(row, loads(encode(stored).body))
             for row, stored in zip(checkpoints(log), log.own, strict=True)

@@ -58,11 +58,13 @@ def calls_text(calls: Sequence[ModelCall]) -> str:
     return ", ".join((f"{len(calls)} {noun}", *(f"{n} {how}" for how, n in wasted.items())))
 
 
+def came_of(call: ModelCall) -> str:
+    """What a step's line says of its call: what it cost, or that it was in vain."""
+    return "↯ asked in vain: no reply is on disk" if call.outcome == "lost" else spent(call.usage)
+
+
 def call_notes(call: ModelCall) -> Iterable[str]:
-    """What a step's line says of its call: what it cost, what went wrong, what was not sent."""
-    if call.outcome == "lost":
-        yield "↯ asked in vain: no reply is on disk"
-    yield from spent(call.usage)
+    """Lines under that one: what went wrong before the reply came, and what was not sent."""
     if retries := call.asked.retries:
         yield f"↻ asked {len(retries) + 1} times: {'; '.join(retries)}"
     if trim := call.asked.trim:
@@ -70,14 +72,14 @@ def call_notes(call: ModelCall) -> Iterable[str]:
         yield f"▾ {trim.before:,} tokens of history, {trim.after:,} sent: {left_out}"
 
 
-def spent(usage: Usage) -> Iterable[str]:
+def spent(usage: Usage) -> str:
     """`1,204 tokens, $0.0031`, as far as they are known."""
     known = []
     if usage.total_tokens:
         known.append(f"{usage.total_tokens:,} token{'' if usage.total_tokens == 1 else 's'}")
     if usage.cost is not None:
         known.append(dollars(usage.cost))
-    return [", ".join(known)] if known else []
+    return ", ".join(known)
 
 
 def dollars(cost: float) -> str:

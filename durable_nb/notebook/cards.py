@@ -1,4 +1,5 @@
-"""The two displays of a card: static HTML with a text twin, and a row of buttons beside it.
+"""The displays of a card: static HTML with a text twin, a row of buttons beside it, and, while its
+step is in flight, what is heard of that.
 
 A button holds no truth. It knows the number of the pause that was shown with it, is used once, and
 is erased when that pause is decided, so that nothing dead is saved with the notebook.
@@ -13,8 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from durable_nb.model.decisions import Resume
-from durable_nb.notebook.portrait import Look, Portrait
-from durable_nb.notebook.render import bundle
+from durable_nb.notebook.portrait import Live, Look, Portrait
+from durable_nb.notebook.render import bundle, live
 
 if TYPE_CHECKING:
     from ipywidgets import Button, HBox
@@ -99,6 +100,7 @@ class Card:
         self._quiet = quiet
         self._buttons: Buttons | None = None
         self._had_buttons = False
+        self._heard: dict[str, str] | None = None
 
     def draw(self, portrait: Portrait) -> None:
         if self._quiet and not self._shown and portrait.tone not in ("amber", "red"):
@@ -126,6 +128,13 @@ class Card:
         if old is not None:
             _publish({}, self._buttons_id, update=True)
             _close(old)
+
+    def say(self, step: Live | None) -> None:
+        """Show what is heard of the step in flight; with None, leave nothing of it in the cell."""
+        said = live(step) if step and self._shown else {}
+        if said != (self._heard or {}):
+            _publish(said, f"{self._id}-live", update=self._heard is not None)
+            self._heard = said
 
     @property
     def _shown(self) -> bool:

@@ -23,6 +23,7 @@ from durable_nb.model.errors import DurableError
 from durable_nb.notebook.cards import Card, Question
 from durable_nb.notebook.gates import already, answer_to, gate, question, same
 from durable_nb.notebook.portrait import (
+    Live,
     Look,
     Portrait,
     portrait,
@@ -74,6 +75,7 @@ class LocalRun:
         with self._drawing:
             for old in self._cards:
                 old.erase_buttons()
+                old.say(None)
             self._error = None
             self._cards.append(Card(look, quiet=quiet))
             self.redraw()
@@ -207,8 +209,12 @@ class LocalRun:
     def _shown_while(self, run: Drive) -> AbstractContextManager[None]:
         """Where somebody can watch, the cards follow the run; a file gets the last one alone."""
         if self._screen.clickable() and self._screen.redraws():
-            return beating(run, self.redraw)
+            return beating(run, self.redraw, self._say)
         return nullcontext()
+
+    def _say(self, step: Live | None) -> None:
+        with self._drawing:
+            self._cards[-1].say(step)
 
     def _begin(self) -> None:
         self._error, self._stopped = None, False

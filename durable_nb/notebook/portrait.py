@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, cast
 
+from durable_nb.core.calls import calls_text, model_calls, spent
 from durable_nb.core.decide import arguments_of
 from durable_nb.core.explain import call_text, explain, rejection
 from durable_nb.core.nodes import moment, node_id, status_of
@@ -80,6 +81,16 @@ class Look:
     notebook: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Live:
+    """A step in flight: which tool works, or None while the model is asked, for how long, and what
+    has come of the reply. It stands under the card and is gone when the step is on disk."""
+
+    tool: str | None
+    seconds: int
+    text: str = ""
+
+
 def portrait(log: Log, look: Look) -> Portrait:
     """The card of a run as one read of its log saw it."""
     state = state_of(log)
@@ -88,7 +99,8 @@ def portrait(log: Log, look: Look) -> Portrait:
     if look.error is not None:
         said.insert(0, Block(look.error, ""))
     steps = Steps(tuple(timeline(log, times=look.opened)), look.opened)
-    facts = (*drawn.facts, *_errors(log))
+    bill = "" if look.stored and not look.opened else spent(state.usage)
+    facts = (*drawn.facts, *filter(None, [bill]), *_errors(log))
     return replace(drawn, facts=facts, parts=(*said, *drawn.parts, steps))
 
 
@@ -154,7 +166,7 @@ def _completed(log: Log, state: State, look: Look) -> Portrait:
     shown = f"h = %durable show {word(log.run.execution_id)}   then   print(h.output)"
     parts = (Block(end.output or "", shown),)
     if not look.stored:
-        facts = (log.run.agent, *_tally(log, state))
+        facts = (log.run.agent, *_tally(log))
         return Portrait("green", "✓", "completed", log.run.execution_id, facts, parts)
     facts = (
         log.run.agent,
@@ -213,13 +225,11 @@ def _resume(log: Log) -> Commands:
     return Commands(((typed, "or run its cell again"),))
 
 
-def _tally(log: Log, state: State) -> Iterable[str]:
-    yield _count(sum(isinstance(row.entry, Turn) for row in log.own), "model call")
+def _tally(log: Log) -> Iterable[str]:
+    yield calls_text(model_calls(log))
     if tools := sum(isinstance(row.entry, ToolCall) for row in log.own):
         yield _count(tools, "tool call")
     yield from _deciders(log)
-    if state.usage.total_tokens:
-        yield f"{state.usage.total_tokens:,} tokens"
 
 
 def _errors(log: Log) -> list[str]:

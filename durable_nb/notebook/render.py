@@ -12,8 +12,17 @@ from functools import singledispatch
 from html import escape
 
 from durable_nb.core.text import visible
-from durable_nb.notebook.portrait import Block, Commands, Fields, Part, Portrait, Say, Steps
-from durable_nb.notebook.words import head
+from durable_nb.notebook.portrait import (
+    Block,
+    Commands,
+    Fields,
+    Live,
+    Part,
+    Portrait,
+    Say,
+    Steps,
+)
+from durable_nb.notebook.words import duration, head, tail
 
 TONES = {
     "amber": ("#c27c0e", "rgba(194,124,14,0.10)"),
@@ -26,6 +35,7 @@ SHORT = 300  # characters of one value that show at once
 LONG = 2_000  # of a model's answer
 MOST = 20_000  # that a saved notebook carries
 ROWS = 40  # of a context, and of a folded timeline
+HEARD, LINES = 400, 8  # of the end of a reply that comes: characters, and lines of them
 
 _MONO = "font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;font-size:12px"
 _CODE = f"{_MONO};background:none;padding:0;color:inherit"
@@ -57,6 +67,25 @@ def text(card: Portrait) -> str:
     facts = " · ".join((card.execution_id, *card.facts))
     lines = [f"{card.glyph} {card.headline} · {visible(facts)}", *map(_text, card.parts)]
     return "\n".join(line for line in lines if line)
+
+
+def live(step: Live) -> dict[str, str]:
+    """What stands under a card while its step is in flight, in both forms: the end of what has come
+    of the reply, however long that is."""
+    doing = f"{step.tool} is running" if step.tool else "asking the model"
+    took = f"{doing} · {duration(step.seconds)}"
+    said = visible(tail(step.text, HEARD, LINES))
+    rule, tint = TONES["blue"]
+    style = (
+        f"padding:6px 14px 8px;margin:0 0 2px;border-left:4px solid {rule};background:{tint};"
+        "font-size:13px;line-height:1.5;max-width:900px;box-sizing:border-box"
+    )
+    block = f'<div style="white-space:pre-wrap;overflow-wrap:anywhere">{_esc(said)}</div>'
+    top = f'<div style="{_MUTED}">{_esc(took)}</div>'
+    return {
+        "text/html": f'<div style="{style}">{top}{block if said else ""}</div>',
+        "text/plain": f"{visible(took)}\n{said}".rstrip("\n"),
+    }
 
 
 @singledispatch

@@ -1,32 +1,39 @@
 """A run's steps as lines of its card: pure.
 
 A row's stored status says that the row is on disk. Of the newest row a card says how far its step
-is, and on a tool's line what the tool raised.
+is, on a tool's line what the tool raised, and where the model was asked what that cost.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 
+from durable_nb.core.calls import ModelCall, call_notes, came_of, model_calls
 from durable_nb.core.nodes import Checkpoint, checkpoints, shown_statuses
 from durable_nb.core.text import aligned, literal
 from durable_nb.model.entries import Answer, End, Log, Pause, Reentry, Row, ToolCall
 from durable_nb.notebook.words import head
 
-DETAIL = 160  # characters of a timeline's last column
+DETAIL = 160  # characters of what was said in a row, or happened before
 
 _RAISED = re.compile(r"(?:\[(?:rejected|approved) .*\]\n)?(Error: .*)", re.DOTALL)
 
 
 def timeline(log: Log, *, times: bool) -> list[str]:
-    """A run's rows, aligned: `#0 turn:0/tool:refund  hitl_pause  interrupted  manager_approval`."""
-    rows = checkpoints(log)
-    errors, failed = dict(tool_errors(log)), _after_failures(log)
-    return aligned(
-        _columns(row, status, errors.get(row.number) or _detail(row, row.number in failed), times)
-        for row, status in zip(rows, shown_statuses(log), strict=True)
+    """A run's rows, aligned: `#0 turn:0/tool:refund  hitl_pause  interrupted  manager_approval`.
+
+    Where the model was asked more than once, or was not sent everything, lines under it say so.
+    """
+    rows, calls = checkpoints(log), _calls(log)
+    details = _details(log, rows, calls)
+    lines = aligned(
+        _columns(*line, times) for line in zip(rows, shown_statuses(log), details, strict=True)
     )
+    return [
+        "\n".join((line, *_under(calls.get(row.number), times)))
+        for row, line in zip(rows, lines, strict=True)
+    ]
 
 
 def tool_errors(log: Log) -> list[tuple[int, str]]:
@@ -43,6 +50,31 @@ def tool_errors(log: Log) -> list[tuple[int, str]]:
 
 def verdict(answer: Answer) -> str:
     return f"{'approved' if answer.approved else 'rejected'} by {answer.by}"
+
+
+def _calls(log: Log) -> dict[int, ModelCall]:
+    """The calls of the model by the row that each was asked at, but for the newest row: its status
+    says what there is to say."""
+    newest = log.rows[-1].number
+    return {call.row: call for call in model_calls(log) if call.row != newest}
+
+
+def _details(log: Log, rows: Iterable[Checkpoint], calls: Mapping[int, ModelCall]) -> Iterator[str]:
+    """What each row's line says beside its step."""
+    errors, failed = dict(tool_errors(log)), _after_failures(log)
+    for row in rows:
+        about = errors.get(row.number) or _detail(row, row.number in failed)
+        asked = came_of(calls[row.number]) if row.number in calls else ""
+        yield "  ".join(filter(None, (_one_line(about), asked)))
+
+
+def _under(call: ModelCall | None, times: bool) -> Iterator[str]:
+    for note in call_notes(call) if call else ():
+        yield f"{' ' * (14 if times else 4)}{_one_line(note)}"
+
+
+def _one_line(text: str) -> str:
+    return head(" ".join(text.split()), DETAIL)
 
 
 def _raised(row: Row) -> Iterable[tuple[str | None, str]]:
@@ -63,7 +95,7 @@ def _after_failures(log: Log) -> set[int]:
 def _columns(row: Checkpoint, status: str, detail: str, times: bool) -> tuple[str, ...]:
     when = (f"{row.created_at:%H:%M:%S}",) if times else ()
     place = f"#{row.node_index} {row.node_id}"
-    return (*when, place, row.step_type, status, head(" ".join(detail.split()), DETAIL))
+    return (*when, place, row.step_type, status, detail)
 
 
 def _detail(row: Checkpoint, failed: bool) -> str:

@@ -12,6 +12,22 @@ def head(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[:most]}… ({len(text) - most:,} more characters)"
 
 
+def tail(text: str, most: int, lines: int) -> str:
+    """The end of a text that grows: some characters, of no more than some lines. What is looked at
+    does not grow with it."""
+    end = text[-most:]
+    kept = "\n".join(end.split("\n")[-lines:])
+    return kept if len(kept) == len(text) else f"…{kept}"
+
+
+def duration(seconds: int) -> str:
+    """`12 s`, `3 min 05 s`, `2 h 07 min`."""
+    minutes, hours = seconds // 60, seconds // 3600
+    if hours:
+        return f"{hours} h {minutes % 60:02} min"
+    return f"{minutes} min {seconds % 60:02} s" if minutes else f"{seconds} s"
+
+
 def readable(value: object) -> str:
     """A value of a frozen context: text of several lines as it is, since somebody has to read it."""
     return visible(value) if isinstance(value, str) and "\n" in value else literal(value)

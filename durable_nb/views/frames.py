@@ -65,7 +65,7 @@ def _of_one_run(query: str, execution_id: str, store: Checkpointer | None) -> Da
     return mirror_of(source).frame(query, _entries(source, execution_id))
 
 
-def _entries(source: Readable, execution_id: str) -> list[Sequence[Any]]:
+def _entries(source: Readable, execution_id: str) -> Sequence[Sequence[Any]]:
     entries = list(source.entry_rows(execution_id=execution_id)) if is_text(execution_id) else []
     refusals.known(execution_id, entries)
     return entries

@@ -54,7 +54,7 @@ def test_json_of_a_run_is_one_document_whatever_its_tools_print(shell: Shell) ->
         "execution_id": "r1",
         "status": "paused",
         "output": None,
-        "usage": {"input_tokens": 0, "output_tokens": 0},
+        "usage": {"input_tokens": 0, "output_tokens": 0, "cached_tokens": 0, "cost": None},
         "pending_interrupt": {
             "reason": "manager_approval",
             "context": {"order": "1042", "amount": 20},
