@@ -79,7 +79,7 @@ def die() -> str:
 async def slow(seconds: float) -> str:
     """Say that it has begun, then keep the whole server busy."""
     _effect("slow")
-    time.sleep(seconds)  # noqa: ASYNC251  # it blocks on purpose
+    time.sleep(seconds)  # it blocks on purpose
     return "done"
 
 
