@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
-from durable_nb import Agent, MemoryCheckpointer, Resume, ScriptedModel, call, interrupt
+from durable_nb import (
+    Agent,
+    MemoryCheckpointer,
+    Message,
+    Reply,
+    Resume,
+    ScriptedModel,
+    call,
+    interrupt,
+)
+from durable_nb.model.entries import End, Run, Turn
+from durable_nb.model.messages import Asked, Trim, Usage
 from durable_nb.notebook.portrait import Look, portrait
-from durable_nb.notebook.render import text
+from durable_nb.notebook.render import html, text
 
 
 @pytest.fixture
@@ -105,3 +118,78 @@ def test_a_run_goes_on_after_a_crash_or_after_a_failure(store: MemoryCheckpointe
     agent.resume("a")
     ways = [each.split("by ")[1].split(", ")[1] for each in lines(store) if " resume " in each]
     assert ways == ["after a crash", "after a failure"]
+
+
+class Costly:
+    """Asks for a tool and then answers; it dies the second time that it is asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def complete(self, messages: Sequence[Message], tools: object) -> Reply:
+        self.asked += 1
+        if self.asked == 2:
+            raise KeyboardInterrupt
+        if self.asked == 1:
+            wanted = Message("assistant", tool_calls=(call("risky", x="one"),))
+            failed = ("503 <b>Unavailable</b>\x1b[31m", "429\nslow down")
+            return Reply(wanted, Usage(1180, 24, 900, 0.0031), "m", failed)
+        return Reply(Message("assistant", "Done."), Usage(1204, 40, 0, 0.0042), "m")
+
+
+@pytest.fixture
+def costly(store: MemoryCheckpointer) -> Agent:
+    """Its run `a` has died at turn 1."""
+    agent = Agent("bot", Costly(), [risky], checkpointer=store)
+    with pytest.raises(KeyboardInterrupt):
+        agent.run("go", execution_id="a")
+    return agent
+
+
+def test_each_call_has_what_it_cost_and_under_it_what_failed_before(
+    store: MemoryCheckpointer, costly: Agent
+) -> None:
+    costly.resume("a")
+    said = lines(store)
+    at = said.index(line(store, "#0 turn:0 "))
+    assert said[at].endswith("llm_call completed 1,204 tokens, $0.0031")
+    assert said[at + 1] == "↻ asked 3 times: 503 <b>Unavailable</b>\\x1b[31m; 429 slow down"
+    assert line(store, " resume ").endswith(", after a crash 1,244 tokens, $0.0042")
+    drawn = html(portrait(store.load("a"), Look(opened=True)))
+    assert "<b>Unavailable" not in drawn
+    assert "5 steps" in drawn
+
+
+def test_the_call_that_a_crash_wasted_is_shown_as_such(
+    store: MemoryCheckpointer, costly: Agent
+) -> None:
+    assert line(store, "#1 turn:1 ").endswith("llm_call died here")
+    assert lines(store)[0].endswith("· 1,204 tokens, $0.0031 · 1 tool error")
+    costly.resume("a")
+    assert line(store, " turn:1 llm_call").endswith(
+        "completed ↯ asked in vain: no reply is on disk"
+    )
+    assert "· 3 model calls, 1 lost · 1 tool call · 2,448 tokens, $0.0073 ·" in lines(store)[0]
+
+
+def test_a_card_from_the_store_leaves_what_was_paid_then_to_the_inspector(
+    store: MemoryCheckpointer, costly: Agent
+) -> None:
+    costly.resume("a")
+    stored = text(portrait(store.load("a"), Look(stored=True)))
+    assert "$" not in stored
+    assert "2,448 tokens, $0.0073" in lines(store)[0]
+
+
+def test_a_trim_is_under_the_call_that_was_not_sent_everything(store: MemoryCheckpointer) -> None:
+    run, said = Run("a", "bot", "go", 1, "a"), Message("user", "go")
+    lease = store.create(run, Turn(0, (said,)), at=1, writer=7)
+    asked = Asked("m", (), Trim(14, 12_000, 9_000, 15))
+    answer = (Message("assistant", "Done."),)
+    store.append(lease, End(1, "completed", "Done.", None, answer, Usage(9_000, 3), asked), at=2)
+    store.release(lease)
+    at = lines(store).index(line(store, "#0 turn:0 "))
+    assert lines(store)[at].endswith("llm_call completed 9,003 tokens")
+    assert lines(store)[at + 1] == (
+        "▾ 12,000 tokens of history, 9,000 sent: 14 older messages left out"
+    )
