@@ -25,6 +25,7 @@ from pydantic_ai.tools import ToolDefinition
 
 from durable_nb.llm.connect import connected
 from durable_nb.llm.failures import failure_of
+from durable_nb.llm.given import key_of
 from durable_nb.llm.kept import message_of
 from durable_nb.llm.named import Named
 from durable_nb.llm.price import price_of
@@ -46,6 +47,9 @@ class Asker:
     def __init__(self, source: Named | Model, settings: Mapping[str, Any]) -> None:
         self._model = connected(source) if isinstance(source, Named) else source
         self._is_ours = isinstance(source, Named)
+        key = key_of(self._model)
+        self.secrets = () if key is None else (key,)
+        """What is not to be said, beside the keys of the environment."""
         self._settings = _sent(self._model, settings, is_ours=self._is_ours)
         self._translator = Translator()
         self._tools: Sequence[ToolSpec] = ()

@@ -46,7 +46,13 @@ class HostedModel:
         return f"HostedModel({self.name!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return HostedModel, (self.name, self._source, self.settings)
+        """Raises `InvalidInput` for a model of pydantic-ai's whose key is not the environment's."""
+        source = self._source
+        if not isinstance(source, Named):
+            from durable_nb.llm.given import portable
+
+            source = portable(source)
+        return HostedModel, (self.name, source, self.settings)
 
     async def complete(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Reply:
         """The reply to a transcript, asked for again after what goes by.
@@ -60,7 +66,7 @@ class HostedModel:
             outcome = await asker.attempt(messages, tools)
             if isinstance(outcome, Reply):
                 return replace(outcome, retries=tuple(retries))
-            failure = replace(outcome, why=scrubbed(outcome.why))
+            failure = replace(outcome, why=scrubbed(outcome.why, asker.secrets))
             if not failure.passing or len(retries) >= self.settings.get("max_retries", MAX_RETRIES):
                 raise ModelFailed(_words(self.name, failure, retries), status=failure.status)
             wait = pause_before(len(retries) + 1, failure, random.random())

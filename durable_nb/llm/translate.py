@@ -23,6 +23,7 @@ from pydantic_ai.messages import (
 from durable_nb.llm.kept import response_of
 from durable_nb.model.messages import Message
 
+EMPTY = "(empty)"  # a result of nothing in words: Anthropic refuses an empty text
 _KEPT = 16  # runs whose translation is kept
 
 
@@ -83,4 +84,5 @@ class _Run:
         if message.role == "user":
             return UserPromptPart(message.content)
         call_id = message.tool_call_id or ""
-        return ToolReturnPart(self._tools.get(call_id, "tool"), message.content, call_id)
+        result = message.content if message.content.strip() else EMPTY
+        return ToolReturnPart(self._tools.get(call_id, "tool"), result, call_id)

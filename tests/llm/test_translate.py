@@ -1,0 +1,302 @@
+"""A transcript on the wire: the same after the store as before, in any order, at the cost of what is
+new."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, ThinkingPart, ToolCallPart
+
+from durable_nb import MemoryCheckpointer, Message, SQLiteCheckpointer, TurnLimit, call, tool
+from durable_nb.core.state import fold
+from durable_nb.llm import translate
+from durable_nb.llm.kept import message_of, response_of
+from durable_nb.llm.translate import Translator
+from durable_nb.model.messages import Call
+from durable_nb.model.transcript import Transcript
+from tests.llm.hosts import SEALING, ask, model_of, sent, settle
+from tests.llm.wire import PROVIDERS
+from tests.support.provider_server import ProviderServer, asks, says
+
+SCRIPT = [
+    asks(call("look", q="a"), thinking="Let me think."),
+    asks(call("look", q="b"), call("look", q="c"), text="Two more.", thinking="And again."),
+    says("Done.", thinking="At last."),
+]
+
+
+@tool
+def look(q: str) -> str:
+    """Look something up."""
+    return f"seen {q}"
+
+
+def _settings(host: str) -> dict[str, Any]:
+    return {"thinking": True} if host in SEALING else {}
+
+
+def test_a_run_that_was_stored_is_sent_as_one_that_was_not(host, monkeypatch, tmp_path):
+    """Each request of a run is the same bytes from the live objects of pydantic-ai, from the run
+    that goes on, and from its log in a new process."""
+    with ProviderServer(SCRIPT) as server:
+        settle(monkeypatch, server)
+        store = SQLiteCheckpointer(tmp_path / "runs.sqlite3")
+        model = model_of(host, server, **_settings(host))
+        agent = PROVIDERS[host].agent(
+            server.url, store, look, model_settings=_settings(host), system_prompt="Be brief."
+        )
+        assert agent.run("go", execution_id="r").output == "Done."
+        driven = sent(server)[:]
+        transcript = fold(store.load("r").rows).transcript
+        asked = [at for at, each in enumerate(transcript) if each.role == "assistant"]
+        for at in asked:
+            ask(model, list(transcript[:at]), [look])
+        again = sent(server)[len(driven) :]
+        assert server.refused == []
+        store.close()
+    assert [json.dumps(body) for body in again] == [json.dumps(body) for body in driven]
+
+
+@pytest.mark.parametrize("host", SEALING)
+def test_live_replies_and_stored_ones_make_the_same_request(host, monkeypatch):
+    """pydantic-ai's own objects are sent beside those that were made from the messages."""
+    from durable_nb.llm.asking import Asker, offered
+    from durable_nb.llm.named import named
+    from durable_nb.runtime import engine
+
+    async def both(server: ProviderServer) -> None:
+        from pydantic_ai.direct import model_request_stream
+
+        asker = Asker(named(PROVIDERS[host].llm), _settings(host))
+        await asker.open()
+        history: list[Message] = [Message("user", "go")]
+        live: list[Any] = [*Translator().translated(history)]
+        for _ in range(2):
+            async with model_request_stream(
+                asker._model,
+                live,
+                model_settings=asker._settings,
+                model_request_parameters=offered([look]),
+            ) as stream:
+                async for _event in stream:
+                    pass
+            stored = json.loads(json.dumps(_plain(message_of(stream.get()))))
+            history.append(_message(stored))
+            history += [
+                Message("tool", "seen", tool_call_id=each.id) for each in history[-1].tool_calls
+            ]
+            live = [*live, stream.get(), Translator().translated(history)[-1]]
+            await asker.attempt(history, [look])
+            async with model_request_stream(
+                asker._model,
+                live,
+                model_settings=asker._settings,
+                model_request_parameters=offered([look]),
+            ) as again:
+                async for _event in again:
+                    pass
+            ours, theirs = sent(server)[-2:]
+            assert json.dumps(ours) == json.dumps(theirs)
+        await asker.close()
+
+    with ProviderServer(SCRIPT) as server:
+        settle(monkeypatch, server)
+        engine.call(both(server), engine.Stop())
+        assert server.refused == []
+
+
+def _plain(message: Message) -> dict[str, Any]:
+    calls = [[each.tool, each.arguments, each.id] for each in message.tool_calls]
+    return {"content": message.content, "calls": calls, "extra": dict(message.extra)}
+
+
+def _message(form: dict[str, Any]) -> Message:
+    calls = tuple(Call(*each) for each in form["calls"])
+    return Message("assistant", form["content"], calls, extra=form["extra"])
+
+
+@pytest.mark.parametrize("other", sorted(PROVIDERS))
+def test_a_run_goes_on_with_a_model_of_another_provider(host, other, monkeypatch):
+    """It gets the thinking as text, since it has not sealed it."""
+    heard = [replace(said, thinking="") for said in SCRIPT]
+    store = MemoryCheckpointer()
+    with ProviderServer(SCRIPT) as first, ProviderServer(heard) as second:
+        settle(monkeypatch, first)
+        agent = PROVIDERS[host].agent(
+            first.url, store, look, model_settings=_settings(host), max_turns=2
+        )
+        with pytest.raises(TurnLimit):
+            agent.run("go", execution_id="r")
+        settle(monkeypatch, second)
+        elsewhere = PROVIDERS[other].agent(second.url, store, look, model_settings=_settings(other))
+        if host != other:
+            assert elsewhere.resume("r").output == "Done."
+        assert [*first.refused, *second.refused] == []
+
+
+def test_users_in_a_row_silent_replies_and_empty_results_are_sent(host, monkeypatch):
+    history = [
+        Message("system", "Be brief."),
+        Message("user", "go"),
+        Message("user", "and hurry"),
+        Message("assistant", "", (Call("look", {"q": "a"}, "id-1"),)),
+        Message("tool", "", tool_call_id="id-1"),
+        Message("user", "well?"),
+    ]
+    with ProviderServer([says("x"), says("Yes.")]) as server:
+        settle(monkeypatch, server)
+        assert ask(model_of(host, server), history, [look]).message.content == "Yes."
+        assert server.refused == []
+
+
+def test_arguments_that_are_no_object_go_back_as_an_object(host, monkeypatch):
+    history = [
+        Message("user", "go"),
+        Message("assistant", "", (Call("look", '{"q": ', "id-1"),)),
+        Message("tool", "Error: not a JSON object", tool_call_id="id-1"),
+    ]
+    with ProviderServer([says("x"), says("Again.")]) as server:
+        settle(monkeypatch, server)
+        assert ask(model_of(host, server), history, [look]).message.content == "Again."
+        assert server.refused == []
+
+
+def test_the_id_that_the_run_gave_a_call_wins(monkeypatch):
+    """The provider's item is then not named, since it is known under the id it was made with."""
+    with ProviderServer([asks(call("look", q="a"), thinking="hm"), says("x")]) as server:
+        settle(monkeypatch, server)
+        model = model_of("openai", server, thinking=True)
+        message = ask(model, [Message("user", "go")], [look]).message
+        [asked] = message.tool_calls
+        renamed = replace(message, tool_calls=(replace(asked, id="call_7_0"),))
+        ask(
+            model,
+            [Message("user", "go"), renamed, Message("tool", "s", tool_call_id="call_7_0")],
+            [look],
+        )
+        assert server.refused == []
+        [item] = [each for each in sent(server)[-1]["input"] if each.get("type") == "function_call"]
+    assert item["call_id"] == "call_7_0"
+    assert "id" not in item
+
+
+def test_text_and_arguments_are_stored_once():
+    parts = [
+        TextPart("Alpha"),
+        TextPart(" beta", id="m1", provider_name="openai"),
+        ThinkingPart("hm", signature="s", provider_name="openai"),
+        TextPart("Gamma"),
+        ToolCallPart("look", '{"q":"delta"}', "c1", id="f1", provider_name="openai"),
+    ]
+    message = message_of(ModelResponse(parts, provider_name="openai"))
+    assert message.content == "Alpha beta\n\nGamma"
+    stored = json.dumps(message.extra)
+    for text in ("Alpha", "beta", "Gamma", "delta", "look"):
+        assert text not in stored
+    back = response_of(message)
+    assert [getattr(each, "content", None) for each in back.parts] == [
+        *["Alpha", " beta", "hm", "Gamma", None]
+    ]
+    assert replace(parts[-1], args={"q": "delta"}) == back.parts[-1]
+
+
+def test_a_plain_reply_lists_no_parts():
+    parts = [TextPart("Hello"), ToolCallPart("look", {"q": "a"}, "c1")]
+    message = message_of(ModelResponse(parts, provider_name="openai"))
+    assert message.extra == {"provider": {"provider_name": "openai"}}
+    assert response_of(message).parts == parts
+
+
+def test_an_address_with_a_password_is_not_stored():
+    reply = ModelResponse([TextPart("x")], provider_url="http://me:hunter22@host/v1")
+    assert "hunter22" not in json.dumps(message_of(reply).extra)
+
+
+def _history(turns: int) -> list[Message]:
+    said = [Message("user", "go")]
+    for at in range(turns):
+        said.append(Message("assistant", "", (Call("look", {"q": str(at)}, f"id-{at}"),)))
+        said.append(Message("tool", f"seen {at}", tool_call_id=f"id-{at}"))
+    return said
+
+
+def test_of_a_run_that_grows_only_what_is_new_is_translated(monkeypatch):
+    translated = 0
+
+    def counted(message: Message) -> ModelResponse:
+        nonlocal translated
+        translated += 1
+        return response_of(message)
+
+    monkeypatch.setattr(translate, "response_of", counted)
+    translator, transcript = Translator(), Transcript([Message("user", "go")])
+    for at in range(50):
+        translator.translated(transcript)
+        transcript = transcript.plus(_history(at + 1)[-2:])
+    assert translated == 49
+
+
+def test_forks_trims_and_lists_are_each_translated_for_themselves():
+    base = _history(4)
+    translator = Translator()
+    forks: list[Sequence[Message]] = [
+        Transcript(base),
+        Transcript(base[:5]).plus([Message("user", "another way")]),
+        [base[0], *base[5:]],
+        base[:3],
+        Transcript(base).plus([Message("user", "more")]),
+        [Message("user", "go"), *base[1:]],
+        base,
+    ]
+    for messages in [*forks, *reversed(forks)]:
+        assert _shape(translator.translated(messages)) == _shape(Translator().translated(messages))
+    assert translator.translated([]) == []
+
+
+def test_a_translation_that_is_on_its_way_is_not_changed():
+    translator, base = Translator(), _history(1)
+    before = translator.translated(base)
+    shape = _shape(before)
+    after = translator.translated([*base, Message("user", "more")])
+    assert _shape(before) == shape != _shape(after)
+
+
+def test_many_runs_on_many_threads_do_not_mix():
+    translator = Translator()
+    wrong: list[int] = []
+
+    def run(number: int) -> None:
+        said = [Message("user", f"run {number}")]
+        for at in range(40):
+            if _shape(translator.translated(said)) != _shape(Translator().translated(said)):
+                wrong.append(number)
+            said += [
+                Message("assistant", "", (Call("look", {}, f"{number}-{at}"),)),
+                Message("tool", f"{number}", tool_call_id=f"{number}-{at}"),
+            ]
+
+    threads = [threading.Thread(target=run, args=[number]) for number in range(24)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def _shape(messages: Sequence[ModelRequest | ModelResponse]) -> list[Any]:
+    """What is said in the messages, without the time of it."""
+    return [
+        [
+            (type(part).__name__, *(getattr(part, name, None) for name in _SHOWN))
+            for part in each.parts
+        ]
+        for each in messages
+    ]
+
+
+_SHOWN = ("content", "tool_name", "args", "tool_call_id")
