@@ -13,10 +13,12 @@ from typing import Any
 
 from durable_nb import Agent, Checkpointer
 from durable_nb.llm import retry
-from tests.support.children import TIMEOUT
+from tests.support.children import TIMEOUT, preload
 
 KEY = "sk-of-the-tests-0123456789"
 IMPATIENT = 0.002  # seconds before a second attempt
+
+preload(*(f"pydantic_ai.models.{each}" for each in ("openai", "anthropic", "google")))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,14 @@ ROOT = Path(__file__).parents[2]
 TIMEOUT = 60
 
 _forks = get_context("forkserver")
-_forks.set_forkserver_preload(["pytest", "pydantic", "psycopg_pool", "tests.crash.child"])
+_preloaded = ["pytest", "pydantic", "psycopg_pool", "tests.crash.child"]
+_forks.set_forkserver_preload(_preloaded)
+
+
+def preload(*modules: str) -> None:
+    """Let children find these imported, too. It has to be said before the first of them starts."""
+    _preloaded.extend(modules)
+    _forks.set_forkserver_preload(_preloaded)
 
 
 class Process:
