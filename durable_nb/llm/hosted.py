@@ -19,6 +19,7 @@ from durable_nb.llm.protocol import ToolSpec
 from durable_nb.llm.retry import Failure, pause_before
 from durable_nb.llm.secrets import scrubbed
 from durable_nb.llm.settings import MAX_RETRIES
+from durable_nb.llm.stream import tell
 from durable_nb.model.errors import ModelFailed
 from durable_nb.model.messages import Message, Reply
 
@@ -71,6 +72,7 @@ class HostedModel:
                 raise ModelFailed(_words(self.name, failure, retries), status=failure.status)
             wait = pause_before(len(retries) + 1, failure, random.random())
             retries.append(f"{failure.why}; waited {wait:.1f} s")
+            tell(f"{failure.why}; waiting {wait:.1f} s")
             await asyncio.sleep(wait)
 
     async def _asker(self) -> Asker:

@@ -102,6 +102,7 @@ def test_what_goes_by_is_tried_again_and_recorded(host, monkeypatch, trouble, wo
     assert words in line
     assert line.endswith("; waited 0.0 s")
     assert heard.count("") == 2  # what had come of the first is forgotten
+    assert line.replace("waited", "waiting") in heard
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
