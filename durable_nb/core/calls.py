@@ -66,7 +66,7 @@ def came_of(call: ModelCall) -> str:
 def call_notes(call: ModelCall) -> Iterable[str]:
     """Lines under that one: what went wrong before the reply came, and what was not sent."""
     if retries := call.asked.retries:
-        yield f"↻ asked {len(retries) + 1} times: {'; '.join(retries)}"
+        yield f"↻ asked {len(retries) + 1} times: {', then '.join(retries)}"
     if trim := call.asked.trim:
         left_out = f"{trim.dropped:,} older message{'' if trim.dropped == 1 else 's'} left out"
         yield f"▾ {trim.before:,} tokens of history, {trim.after:,} sent: {left_out}"

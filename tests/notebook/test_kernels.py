@@ -141,6 +141,42 @@ def test_interrupting_a_model_call_ends_the_cell_and_leaves_the_run_resumable(
     assert (folder / "ledger").read_text() == "1042 500\n"
 
 
+SPEAKING = """
+import asyncio
+from durable_nb import Message, Reply
+from durable_nb.llm.stream import is_heard, tell
+
+class Speaking:
+    async def complete(self, messages, tools):
+        tell("It is on its")
+        print("heard" if is_heard() else "unheard", flush=True)
+        if is_heard():
+            await asyncio.sleep(3600)
+        return Reply(Message("assistant", "Done."))
+
+bot = Agent("refund-bot", Speaking())
+"""
+
+
+def test_interrupting_a_reply_that_comes_ends_the_cell_and_takes_its_text_away(
+    kernel: Kernel,
+) -> None:
+    kernel(SPEAKING)
+    message = kernel.start(CELL)
+    shown = kernel.outputs_of(message, until="It is on its")
+    time.sleep(0.5)  # an interrupt between two cells is nobody's
+    kernel.manager.interrupt_kernel()
+    after = kernel.outputs_of(message)
+    (error,) = [each["ename"] for each in after if each["type"] == "error"]
+    assert error == "KeyboardInterrupt"
+    (live,) = [each for each in shown if "It is on its" in str(each.get("data"))]
+    name = live["transient"]["display_id"]
+    erased = [each["data"] for each in after if each.get("transient", {}).get("display_id") == name]
+    assert erased[-1] == {}
+    assert "stopped by you" in "\n".join(texts(after))
+    assert "%durable resume refund-1042" in "\n".join(texts(after))
+
+
 def test_interrupting_a_tool_stops_it_where_it_is(kernel: Kernel, folder: Path) -> None:
     kernel(
         """

@@ -153,7 +153,7 @@ def test_each_call_has_what_it_cost_and_under_it_what_failed_before(
     said = lines(store)
     at = said.index(line(store, "#0 turn:0 "))
     assert said[at].endswith("llm_call completed 1,204 tokens, $0.0031")
-    assert said[at + 1] == "↻ asked 3 times: 503 <b>Unavailable</b>\\x1b[31m; 429 slow down"
+    assert said[at + 1] == "↻ asked 3 times: 503 <b>Unavailable</b>\\x1b[31m, then 429 slow down"
     assert line(store, " resume ").endswith(", after a crash 1,244 tokens, $0.0042")
     drawn = html(portrait(store.load("a"), Look(opened=True)))
     assert "<b>Unavailable" not in drawn

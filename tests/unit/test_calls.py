@@ -55,9 +55,9 @@ def test_a_call_says_what_it_cost_or_that_it_was_in_vain() -> None:
 
 
 def test_a_call_says_what_went_wrong_before_and_what_was_not_sent() -> None:
-    asked = Asked("m", ("503 Unavailable", "429"), Trim(14, 12_000, 9_000, 15))
+    asked = Asked("m", ("503 Unavailable; waited 0.5 s", "429"), Trim(14, 12_000, 9_000, 15))
     assert list(call_notes(ModelCall(1, 1, 1, "answered", Usage(), asked))) == [
-        "↻ asked 3 times: 503 Unavailable; 429",
+        "↻ asked 3 times: 503 Unavailable; waited 0.5 s, then 429",
         "▾ 12,000 tokens of history, 9,000 sent: 14 older messages left out",
     ]
     assert list(call_notes(ModelCall(1, 1, 1, "answered"))) == []
