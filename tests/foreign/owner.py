@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from multiprocessing import get_context
 from pathlib import Path
 
 from durable_nb import Agent, SQLiteCheckpointer, call
@@ -25,6 +26,12 @@ def main() -> None:
     if do == "wait":
         print("ready", flush=True)
         time.sleep(60)
+    if do == "fork":
+        child = get_context("fork").Process(target=agent.run, args=["go"])
+        child.start()
+        child.join()
+        print("its child ended with", child.exitcode)
+        return
     result = agent.run("go", execution_id="r1") if do == "run" else agent.resume("r1")
     print(result.status, result.pending_interrupt and result.pending_interrupt["reason"])
 

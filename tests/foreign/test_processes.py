@@ -77,6 +77,14 @@ def test_an_agent_handed_to_a_child_opens_a_connection_of_its_own(
     assert gone(child)
 
 
+def test_a_forked_child_opens_a_connection_of_its_own_too(tmp_path: Path, effects: Ledger):
+    with owner(tmp_path, "fork") as process:
+        assert process.communicate(timeout=60)[0] == "its child ended with 0\n"
+    assert done(effects) == ["slow"]
+    assert len(set(servers(effects))) == 2
+    assert all(map(gone, servers(effects)))
+
+
 CELLS = """\
 %load_ext durable_nb
 from pathlib import Path
