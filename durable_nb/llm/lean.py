@@ -1,8 +1,8 @@
 """The clients of OpenAI and Anthropic without what makes a long history slow, and without retries.
 
-Both walk through every message of a request to match it with their types, a third of a millisecond
-a message. What pydantic-ai hands them is the wire's form already, so it takes the way that they have
-for what they do not know: `extra_body`. Retries are ours, so that they are recorded.
+Both walk through a whole request to match it with their types, a third of a millisecond a message.
+What pydantic-ai hands them is the wire's form already, so it takes the way that they have for what
+they do not know: `extra_body`. Retries are ours, so that they are recorded.
 """
 
 from __future__ import annotations
@@ -11,37 +11,39 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import wraps
 from typing import Any
 
-_HISTORY = {  # where a client's requests are made, and what the history is called there
+_PLACES = {  # where a client's requests are made, and what the history is called there
     "openai": (("chat.completions", "messages"), ("responses", "input")),
     "anthropic": (("messages", "messages"), ("beta.messages", "messages")),
 }
+_NOT_IN_BODY = ("betas", "extra_headers", "extra_query", "timeout")
 
 Create = Callable[..., Awaitable[Any]]
 
 
-def made_lean(model: object) -> bool:
-    """Change the client of a model that was just made, and say whether it is one of those."""
+def made_lean(model: object) -> None:
+    """Change the client of a model that was just made, if it is one of those."""
     client: Any = getattr(model, "client", None)
-    places = _HISTORY.get(type(client).__module__.partition(".")[0], ())
-    for path, name in places:
+    places = _PLACES.get(type(client).__module__.partition(".")[0], ())
+    for path, history in places:
         resource: Any = client
         for step in path.split("."):
             resource = getattr(resource, step)
-        resource.create = _past_types(resource.create, name)
+        resource.create = _past_types(resource.create, history)
     if places:
         client.max_retries = 0
-    return bool(places)
 
 
-def _past_types(create: Create, name: str) -> Create:
-    """`create` with the argument of that name in `extra_body`."""
+def _past_types(create: Create, history: str) -> Create:
+    """`create` with every list and mapping of the body in `extra_body`; it insists on a history."""
 
     @wraps(create)
     async def lean(*, extra_body: Mapping[str, object] | None = None, **asked: Any) -> Any:
-        history = asked.get(name)
-        if isinstance(history, list):
-            asked[name] = []
-            extra_body = {name: history, **(extra_body or {})}
-        return await create(extra_body=extra_body, **asked)
+        wire = {
+            name: value
+            for name, value in asked.items()
+            if isinstance(value, list | dict) and name not in _NOT_IN_BODY
+        }
+        rest = {name: value for name, value in asked.items() if name not in wire}
+        return await create(**{history: []} | rest, extra_body={**wire, **(extra_body or {})})
 
     return lean

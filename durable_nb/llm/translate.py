@@ -17,6 +17,7 @@ from pydantic_ai.messages import (
     ModelRequestPart,
     SystemPromptPart,
     ToolReturnPart,
+    UserContent,
     UserPromptPart,
 )
 
@@ -25,6 +26,19 @@ from durable_nb.model.messages import Message
 
 EMPTY = "(empty)"  # a result of nothing in words: Anthropic refuses an empty text
 _KEPT = 16  # runs whose translation is kept
+
+
+class Result(ToolReturnPart[str]):
+    """A tool's result that is text and no more. pydantic-ai looks into each for files otherwise,
+    which is half of what a request's messages cost it."""
+
+    def model_response_str(self, *, wrap_if_error: bool = True) -> str:
+        return str(self.content)
+
+    def model_response_str_and_user_content(
+        self, *, wrap_if_error: bool = True
+    ) -> tuple[str, list[UserContent]]:
+        return str(self.content), []
 
 
 class Translator:
@@ -85,4 +99,4 @@ class _Run:
             return UserPromptPart(message.content)
         call_id = message.tool_call_id or ""
         result = message.content if message.content.strip() else EMPTY
-        return ToolReturnPart(self._tools.get(call_id, "tool"), result, call_id)
+        return Result(self._tools.get(call_id, "tool"), result, call_id)
