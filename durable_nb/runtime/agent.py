@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -24,7 +24,7 @@ from durable_nb.runtime.limits import Limits
 from durable_nb.runtime.loop import Drive, drive
 from durable_nb.runtime.ports import SYSTEM, Ports
 from durable_nb.runtime.result import RunResult
-from durable_nb.runtime.tools import Tool, Toolbox
+from durable_nb.runtime.tools import Toolbox
 from durable_nb.stores.open import default_store
 from durable_nb.stores.protocol import Checkpointer, Lease
 
@@ -39,8 +39,8 @@ class Agent:
 
     `llm` names a model, `"openai:gpt-5"` or `"local"`, which `model_settings` may tune; or it is
     one: of pydantic-ai's, or anything with `complete(messages, tools) -> Reply`. `tools` are
-    functions with annotated parameters, or `Tool`s. `checkpointer=None` means the default store,
-    looked up at each call.
+    functions with annotated parameters, `Tool`s, and those of pydantic-ai and of MCP servers
+    (`runtime/foreign.py`). `checkpointer=None` means the default store, looked up at each call.
 
     A run asks its model at most `max_turns` times, and not again once it has used `max_tokens`
     (input and output) or `max_cost` (US dollars): `TurnLimit`, `BudgetExceeded`. They count over
@@ -55,7 +55,7 @@ class Agent:
         self,
         name: str,
         llm: str | Model | pydantic_ai.models.Model,
-        tools: Sequence[Callable[..., Any] | Tool] = (),
+        tools: Sequence[object] = (),
         *,
         system_prompt: str | None = None,
         max_turns: int = 50,
