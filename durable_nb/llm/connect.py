@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import re
 
-from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model, infer_model
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
 from durable_nb.llm.lean import made_lean
 from durable_nb.llm.named import COMPATIBLE, Named
+from durable_nb.llm.secrets import scrubbed
 from durable_nb.model.errors import InvalidInput
 
 COMPATIBLE_KEY = "OPENAI_COMPATIBLE_API_KEY"
@@ -27,12 +27,18 @@ def connected(named: Named) -> Model:
 
     Raises `InvalidInput` where the environment lacks what the provider needs, naming the variable.
     """
+    made = _made(named)
+    if isinstance(made, Exception):  # raised where it is in no chain: an address may hold a key
+        raise InvalidInput(_lacking(named.name, scrubbed(str(made) or repr(made))))
+    made_lean(made)
+    return made
+
+
+def _made(named: Named) -> Model | Exception:
     try:
-        model = _compatible(named) if named.provider == COMPATIBLE else infer_model(named.name)
-    except UserError as error:
-        raise InvalidInput(_lacking(named.name, str(error))) from None
-    made_lean(model)
-    return model
+        return _compatible(named) if named.provider == COMPATIBLE else infer_model(named.name)
+    except Exception as error:  # noqa: BLE001  # a provider's client may refuse in any way
+        return error
 
 
 def _compatible(named: Named) -> Model:

@@ -272,3 +272,12 @@ def _on_loops(work: Any, times: int) -> None:
         thread.start()
     for thread in threads:
         thread.join()
+
+
+def test_an_address_that_is_none_is_refused_without_its_password(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEYS["OPENAI_API_KEY"])
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://me:hunter22@[::1/v1")
+    with pytest.raises(InvalidInput, match="llm='openai:gpt-5'") as refused:
+        ask(as_model("openai:gpt-5"), START)
+    assert "hunter22" not in str(refused.value)
+    assert refused.value.__context__ is None
