@@ -344,4 +344,18 @@ BUGS = [
         "    except NotStorable as error:  # raised",
         f"tests/contract/test_pauses.py {MEMORY}",
     ),
+    Bug(
+        "a model that a budget kept from being asked was asked",
+        "core/calls.py",
+        'return isinstance(end, End) and (end.error or "").startswith(_NOT_ASKED)',
+        "return False",
+        f"tests/views/test_usage.py {MEMORY}",
+    ),
+    Bug(
+        "what was said in one step stands under the next",
+        "notebook/pulse.py",
+        'text = text if number == state.number else ""',
+        "del number",
+        "tests/notebook/test_spoken.py -k step_before",
+    ),
 ]
