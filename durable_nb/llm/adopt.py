@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from durable_nb.llm.hosted import HostedModel
+from durable_nb.llm.local import LocalModel
 from durable_nb.llm.named import named
 from durable_nb.llm.settings import checked_settings
 from durable_nb.model.errors import InvalidInput
@@ -25,6 +26,8 @@ def as_model(llm: object, settings: Mapping[str, Any] | None = None) -> Model:
     Raises `InvalidInput` for what stands for none: it says what to write or to install instead.
     """
     wanted = checked_settings(settings)
+    if llm == "local":
+        return LocalModel(wanted)
     if isinstance(llm, str):
         source = named(llm)
         return HostedModel(source.name, source, wanted)
