@@ -18,7 +18,12 @@ from tests.support.children import TIMEOUT, preload
 KEY = "sk-of-the-tests-0123456789"
 IMPATIENT = 0.002  # seconds before a second attempt
 
-preload(*(f"pydantic_ai.models.{each}" for each in ("openai", "anthropic", "google")))
+preload(
+    *(f"pydantic_ai.models.{each}" for each in ("openai", "anthropic", "google")),
+    "durable_nb.llm.asking",
+    "durable_nb.stores.sqlite",
+    "tests.support.provider_server",
+)
 
 
 @dataclass(frozen=True, slots=True)
