@@ -10,8 +10,6 @@ import os
 import re
 
 from pydantic_ai.models import Model, infer_model
-from pydantic_ai.models.openai import OpenAIChatModel
-from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
 from durable_nb.llm.lean import made_lean
 from durable_nb.llm.named import COMPATIBLE, Named
@@ -43,6 +41,9 @@ def _made(named: Named) -> Model | Exception:
 
 def _compatible(named: Named) -> Model:
     """A server that speaks as OpenAI does. OpenAI's own key is never sent to it."""
+    from pydantic_ai.models.openai import OpenAIChatModel  # not there for everybody
+    from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+
     key = os.environ.get(COMPATIBLE_KEY)
     provider = OpenAICompatibleProvider(COMPATIBLE, base_url=named.url or "", api_key=key)
     return OpenAIChatModel(named.model, provider=provider)

@@ -2,12 +2,13 @@
 
 Both walk through a whole request to match it with their types, a third of a millisecond a message.
 What pydantic-ai hands them is the wire's form already, so it takes the way that they have for what
-they do not know: `extra_body`. Retries are ours, so that they are recorded.
+they do not know: `extra_body`. For Chat Completions, pydantic-ai makes that form of each message
+once instead of in each request. Retries are ours, so that they are recorded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import wraps
 from typing import Any
 
@@ -15,13 +16,14 @@ _PLACES = {  # where a client's requests are made, and what the history is calle
     "openai": (("chat.completions", "messages"), ("responses", "input")),
     "anthropic": (("messages", "messages"), ("beta.messages", "messages")),
 }
+_FORM = "durable_nb form"  # of a message that our translator made, so nobody else's
 _NOT_IN_BODY = ("betas", "extra_headers", "extra_query", "timeout")
 
 Create = Callable[..., Awaitable[Any]]
 
 
 def made_lean(model: object) -> None:
-    """Change the client of a model that was just made, if it is one of those."""
+    """Change a model that was just made and its client, if it is one of those."""
     client: Any = getattr(model, "client", None)
     places = _PLACES.get(type(client).__module__.partition(".")[0], ())
     for path, history in places:
@@ -31,6 +33,26 @@ def made_lean(model: object) -> None:
         resource.create = _past_types(resource.create, history)
     if places:
         client.max_retries = 0
+    if any(each.__name__ == "OpenAIChatModel" for each in type(model).__mro__):
+        _map_once(model)
+
+
+def _map_once(model: Any) -> None:
+    """Keep the form of each message with it; a request may change the copy that it gets."""
+    map_response, map_request = model._map_model_response, model._map_user_message
+
+    def response_once(message: Any) -> dict[str, Any] | None:
+        if (form := vars(message).get(_FORM)) is None:
+            form = vars(message)[_FORM] = map_response(message)
+        return None if form is None else dict(form)
+
+    async def request_once(message: Any) -> AsyncIterator[dict[str, Any]]:
+        if (forms := vars(message).get(_FORM)) is None:
+            forms = vars(message)[_FORM] = [form async for form in map_request(message)]
+        for form in forms:
+            yield dict(form)
+
+    model._map_model_response, model._map_user_message = response_once, request_once
 
 
 def _past_types(create: Create, history: str) -> Create:

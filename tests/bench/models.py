@@ -68,7 +68,9 @@ async def serve(delay: float, turns: int) -> None:
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal took
-        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+        with contextlib.suppress(
+            asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError
+        ):
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
                 size = re.search(rb"content-length: (\d+)", head.lower())
@@ -79,7 +81,6 @@ async def serve(delay: float, turns: int) -> None:
                 writer.write(answer(number, is_last=number >= turns))
                 await writer.drain()
                 took += time.perf_counter() - started
-        writer.close()
 
     server = await asyncio.start_server(handle, "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
