@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from durable_nb.core.nodes import node_id
+from durable_nb.core.nodes import node_id, row_at
 from durable_nb.core.state import State
 from durable_nb.model.entries import Answer, End, Pause, Reentry, Row, ToolCall, Turn
 from durable_nb.model.errors import ForkRefused, InvalidInput
@@ -63,10 +63,8 @@ def follow_up(state: State, prompt: str) -> Turn:
 def _found(execution_id: str, rows: Sequence[Row], at: str | int | None) -> Row:
     if at is None:
         return next(row for row in reversed(rows) if not isinstance(row.entry, End))
-    for row in rows:
-        named = isinstance(row.entry, Turn | ToolCall | End) and node_id(row.entry) == at
-        if named or row.number == at:
-            return row
+    if (row := row_at(rows, at)) is not None:
+        return row
     nodes = dict.fromkeys(node_id(row.entry) for row in rows)
     raise ForkRefused(
         f"run {execution_id!r} has no entry {at!r}; fork at a number from 1 to {rows[-1].number}, or "

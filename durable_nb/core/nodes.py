@@ -165,6 +165,15 @@ def node_id(entry: Entry) -> str:
             return f"turn:{entry.turn}/tool:{entry.tool}"
 
 
+def row_at(rows: Sequence[Row], at: str | int) -> Row | None:
+    """The row of that number, or the first `Turn`, `ToolCall` or `End` of that node."""
+    for row in rows:
+        named = isinstance(row.entry, Turn | ToolCall | End) and node_id(row.entry) == at
+        if named or row.number == at:
+            return row
+    return None
+
+
 def step_type(entry: Entry) -> str:
     match entry:
         case Turn():

@@ -30,6 +30,11 @@ def literal(value: object) -> str:
     return visible(repr(value))
 
 
+def readable(value: object) -> str:
+    """A value for people: text of several lines as it is, since somebody has to read it."""
+    return visible(value) if isinstance(value, str) and "\n" in value else literal(value)
+
+
 def aligned(table: Iterable[Sequence[str]]) -> list[str]:
     """A line a row, with the columns under each other."""
     rows = list(table)

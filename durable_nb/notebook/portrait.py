@@ -11,9 +11,10 @@ from durable_nb.core.decide import arguments_of
 from durable_nb.core.explain import call_text, explain, rejection
 from durable_nb.core.nodes import moment, node_id, status_of
 from durable_nb.core.state import State, state_of
+from durable_nb.core.text import readable
 from durable_nb.model.entries import Answer, End, Log, Pause, ToolCall, Turn
 from durable_nb.notebook.timeline import timeline, tool_errors, verdict
-from durable_nb.notebook.words import readable, word
+from durable_nb.notebook.words import word
 
 Tone: TypeAlias = Literal["amber", "green", "slate", "blue", "red"]
 NOTEBOOK = "notebook:"  # the tag that says where a run was started

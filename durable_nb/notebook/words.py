@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shlex
 
-from durable_nb.core.text import literal, visible
-
 
 def head(text: str, most: int) -> str:
     """The text, or its beginning and how much more there is."""
@@ -26,11 +24,6 @@ def duration(seconds: int) -> str:
     if hours:
         return f"{hours} h {minutes % 60:02} min"
     return f"{minutes} min {seconds % 60:02} s" if minutes else f"{seconds} s"
-
-
-def readable(value: object) -> str:
-    """A value of a frozen context: text of several lines as it is, since somebody has to read it."""
-    return visible(value) if isinstance(value, str) and "\n" in value else literal(value)
 
 
 def word(text: str) -> str:

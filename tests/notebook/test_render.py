@@ -7,10 +7,9 @@ from html.parser import HTMLParser
 import pytest
 
 from durable_nb import Agent, MemoryCheckpointer, ScriptedModel, call, interrupt
-from durable_nb.core.text import visible
+from durable_nb.core.text import readable, visible
 from durable_nb.notebook.portrait import Look, portrait
 from durable_nb.notebook.render import html, text
-from durable_nb.notebook.words import readable
 
 HOSTILE = [
     "<script>alert(1)</script>",
