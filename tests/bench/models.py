@@ -191,10 +191,26 @@ def a_run(turns: int, *, is_stored: bool) -> str:
     )
 
 
+async def _asked(times: int) -> None:
+    _, bare = await directly(0)
+    for _ in range(times):
+        await bare()
+
+
+def a_floor(turns: int) -> str:
+    """What OpenAI's own client takes for as many questions without a history: no run is faster."""
+    with Server(REPLY, turns) as server:
+        started = time.perf_counter()
+        engine.call(_asked(turns), engine.Stop())
+        took = time.perf_counter() - started
+    return f"{turns} questions of OpenAI's client without a history: × {took / server.took:.3f}"
+
+
 def lines(turns: int) -> Iterator[str]:
     for length in (1, 50, turns):
         with Server(0.0, 10**6):
             yield engine.call(a_turn(length), engine.Stop())
+    yield a_floor(turns)
     for is_stored in (False, True):
         yield a_run(turns, is_stored=is_stored)
 
