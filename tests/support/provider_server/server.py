@@ -206,27 +206,29 @@ class _Handler(BaseHTTPRequestHandler):
         return True
 
     def _reply(self, wire: Format, body: Any, trouble: Trouble | None) -> None:
-        provider = self.server.provider
         number = wire.replies(body)
-        said = provider.script[number]
+        said = self.server.provider.script[number]
         if wire.is_streamed(self.path, body):
-            done = self._stream(wire, list(wire.events(said, number, body)), trouble)
+            self._stream(wire, list(wire.events(said, number, body)), number, trouble)
         else:
-            done = self._at_once(json.dumps(wire.whole(said, number)).encode(), trouble)
-        if done:
-            provider.answered.append(number)
+            self._at_once(json.dumps(wire.whole(said, number)).encode(), number, trouble)
 
-    def _stream(self, wire: Format, frames: list[str], trouble: Trouble | None) -> bool:
-        """Send the frames, as far as the trouble lets them come. Whether all of them went out."""
+    def _stream(
+        self, wire: Format, frames: list[str], number: int, trouble: Trouble | None
+    ) -> None:
+        """Send the frames, as far as the trouble lets them come."""
+        provider = self.server.provider
         self._head(200, "text/event-stream", {"Transfer-Encoding": "chunked"})
         sent = frames if trouble is None else frames[: min(trouble.after, len(frames) - 1)]
-        for frame in sent:
+        for at, frame in enumerate(sent):
+            provider.over.wait(provider.delay if at else 0)
+            if frame is frames[-1]:
+                provider.answered.append(number)  # before a client can have seen it
             self._chunk(frame)
-            self.server.provider.over.wait(self.server.provider.delay)
         match trouble:
             case Trouble("cut"):
                 self._reset()
-                return False
+                return
             case Trouble("stall"):
                 self._stall()
             case Trouble("garbage"):
@@ -234,22 +236,19 @@ class _Handler(BaseHTTPRequestHandler):
             case Trouble("event"):
                 self._chunk(wire.error_event("overloaded"))
         self.wfile.write(b"0\r\n\r\n")
-        return trouble is None
 
-    def _at_once(self, data: bytes, trouble: Trouble | None) -> bool:
-        match trouble:
-            case None:
-                self._whole(200, "application/json", data)
-                return True
-            case Trouble("stall" | "cut"):
-                self._head(200, "application/json", {"Content-Length": str(len(data))})
-                self.wfile.write(data[: len(data) // 2])
-                if trouble.kind == "stall":
-                    self._stall()
-                self._reset()
-            case _:
-                self._whole(200, "application/json", data[: len(data) // 2])
-        return False
+    def _at_once(self, data: bytes, number: int, trouble: Trouble | None) -> None:
+        if trouble is None:
+            self.server.provider.answered.append(number)
+            self._whole(200, "application/json", data)
+        elif trouble.kind in ("stall", "cut"):
+            self._head(200, "application/json", {"Content-Length": str(len(data))})
+            self.wfile.write(data[: len(data) // 2])
+            if trouble.kind == "stall":
+                self._stall()
+            self._reset()
+        else:
+            self._whole(200, "application/json", data[: len(data) // 2])
 
     def _stall(self) -> None:
         """Never another byte, until the client leaves."""
