@@ -13,51 +13,12 @@ from durable_nb.core.nodes import moment, node_id, status_of
 from durable_nb.core.state import State, state_of
 from durable_nb.core.text import readable
 from durable_nb.model.entries import Answer, End, Log, Pause, ToolCall, Turn
+from durable_nb.notebook.parts import Block, Commands, Fields, Part, Say, Steps
 from durable_nb.notebook.timeline import timeline, tool_errors, verdict
 from durable_nb.notebook.words import word
 
 Tone: TypeAlias = Literal["amber", "green", "slate", "blue", "red"]
 NOTEBOOK = "notebook:"  # the tag that says where a run was started
-
-
-@dataclass(frozen=True, slots=True)
-class Say:
-    """A sentence of ours, which may quote what others wrote. `code` is a piece of it."""
-
-    text: str
-    code: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Fields:
-    """The frozen context of a pause, under its reason."""
-
-    title: str
-    values: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """What a model or an exception said. `all_of_it` is what to type to see it whole."""
-
-    text: str
-    all_of_it: str
-
-
-@dataclass(frozen=True, slots=True)
-class Steps:
-    lines: tuple[str, ...]
-    opened: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Commands:
-    """Lines to type, each with what it does."""
-
-    lines: tuple[tuple[str, str], ...]
-
-
-Part: TypeAlias = Say | Fields | Block | Steps | Commands
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,16 +12,8 @@ from functools import singledispatch
 from html import escape
 
 from durable_nb.core.text import visible
-from durable_nb.notebook.portrait import (
-    Block,
-    Commands,
-    Fields,
-    Live,
-    Part,
-    Portrait,
-    Say,
-    Steps,
-)
+from durable_nb.notebook.parts import Block, Commands, Fields, Part, Say, Steps
+from durable_nb.notebook.portrait import Live, Portrait
 from durable_nb.notebook.words import duration, head, tail
 
 TONES = {
