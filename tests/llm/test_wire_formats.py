@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from contextlib import closing
@@ -10,8 +11,12 @@ from http.client import HTTPConnection
 from typing import Any
 
 import pytest
+from pydantic_ai.direct import model_request, model_request_stream
+from pydantic_ai.messages import ModelRequest, ModelResponse, UserPromptPart
+from pydantic_ai.models import infer_model
 
 from durable_nb import MemoryCheckpointer, call
+from durable_nb.llm.kept import message_of
 from tests.llm.wire import PROVIDERS, lead
 from tests.support.provider_server import ProviderServer, asks, says
 from tests.support.provider_server.server import Seen
@@ -59,6 +64,26 @@ def test_a_valid_request_is_answered(name: str, last_requests) -> None:
     with ProviderServer(SCRIPT) as server:
         assert post(server, seen.path, seen.body) == 200
         assert (server.refused, server.answered) == ([], [2])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_reply_at_once_says_what_its_stream_says(name: str, monkeypatch) -> None:
+    said = [ModelRequest([UserPromptPart("What is 1 + 2 + 3 + 4?")])]
+
+    async def both() -> tuple[ModelResponse, ModelResponse]:
+        async with infer_model(PROVIDERS[name].llm) as model:
+            at_once = await model_request(model, said)
+            async with model_request_stream(model, said) as stream:
+                async for _ in stream:
+                    pass
+                return at_once, stream.get()
+
+    with ProviderServer(SCRIPT) as server:
+        lead(name, server.url, monkeypatch.setenv)
+        at_once, streamed = (message_of(each) for each in asyncio.run(both()))
+        assert server.answered == [0, 0]
+    assert at_once == streamed
+    assert len(at_once.tool_calls) == 2
 
 
 Change = Callable[[Any], object]
