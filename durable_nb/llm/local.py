@@ -12,7 +12,14 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from durable_nb.llm import local_prompts as prompts
-from durable_nb.llm.local_server import CONTEXT, Served, check_installed, serving
+from durable_nb.llm.local_server import (
+    CONTEXT,
+    Served,
+    check_installed,
+    is_leaving,
+    replying,
+    serving,
+)
 from durable_nb.llm.protocol import ToolSpec
 from durable_nb.llm.stream import tell
 from durable_nb.model.errors import InvalidInput, ModelFailed
@@ -50,6 +57,15 @@ class LocalModel:
         When this is cancelled the server stops too, within a second.
         """
         tell("")
+        try:
+            with replying():
+                return await self._reply(messages, tools)
+        except asyncio.CancelledError:
+            if is_leaving():  # the run is left as by a crash: nobody is told
+                await asyncio.Event().wait()
+            raise
+
+    async def _reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Reply:
         served, client = await asyncio.to_thread(_connected)
         async with client:
             asking = _Asking(client, served, {**_DEFAULTS, **self.settings})
@@ -129,11 +145,14 @@ class _Asking:
 
 
 def _connected() -> tuple[Served, AsyncClient]:
-    """The server and a client of it, for one reply: it belongs to the loop that it is used on."""
-    from httpx2 import AsyncClient
+    """The server and a client of it, for one reply: it belongs to the loop that it is used on.
+    No connection is used twice, because the server may close it just then."""
+    from httpx2 import AsyncClient, Limits
 
-    served = serving()
-    client = AsyncClient(base_url=served.url, trust_env=False, verify=False, timeout=None)
+    served, once = serving(), Limits(max_keepalive_connections=0)
+    client = AsyncClient(
+        base_url=served.url, limits=once, trust_env=False, verify=False, timeout=None
+    )
     return served, client
 
 

@@ -17,6 +17,7 @@ from durable_nb.model.messages import Call, Message
 
 NONE = "none"
 _LONG, _SHORT = 400, 200  # characters that are shown of a message, and of a description or result
+_ITEMS = 8  # of a list whose length the schema leaves open
 _GREETINGS = ("Hello!", "Thank you, bye.", "Tell me a story.")
 _SPACING = {"whitespace_flexible": False, "key_separator": ": ", "item_separator": ", "}
 _SYSTEM = "You are a helpful assistant."
@@ -49,7 +50,20 @@ def arguments_prompt(messages: Sequence[Message], tool: ToolSpec) -> list[dict[s
 
 
 def arguments_grammar(tool: ToolSpec) -> str:
-    return _grammar(f"%json {json.dumps({'x-guidance': _SPACING, **tool.schema})}")
+    """Arguments in the tool's schema, or narrower: a small model goes on with keys that nobody
+    named and with lists that nobody ended."""
+    return _grammar(f"%json {json.dumps({'x-guidance': _SPACING, **_narrow(tool.schema)})}")
+
+
+def _narrow(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_narrow(each) for each in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    bounds: dict[str, Any] = {"additionalProperties": False} if "properties" in schema else {}
+    if schema.get("type") == "array":
+        bounds = {"maxItems": _ITEMS}
+    return {**bounds, **{name: _narrow(each) for name, each in schema.items()}}
 
 
 def answer_prompt(messages: Sequence[Message]) -> list[dict[str, str]]:

@@ -2,14 +2,19 @@
 that asks.
 
 It lives in threads of this process, so it is gone when the process is, however that ends. A forked
-child has none of them and begins a server of its own.
+child has none of them and begins a server of its own; it has to end by `os._exit`, as those of
+multiprocessing do, for llama.cpp cannot be taken apart in there.
 """
 
 from __future__ import annotations
 
+import asyncio
+import atexit
 import os
 import secrets
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -34,13 +39,23 @@ class Served:
 
 
 class _Here:
-    """What this process serves. `engine` is held until the end: letting go of it would wait for
-    every reply that is on its way."""
+    """What this process serves, and the replies that are on their way."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.served: Served | None = None
         self.engine: Any = None
+        self.replies: dict[asyncio.Task[Any], asyncio.AbstractEventLoop] = {}
+        self.leaving = False
+
+    def leave(self) -> None:
+        """Hang up on every reply, then end the server: at the very end of a process, what it
+        computes with is taken from under it. Letting go of it waits for replies."""
+        self.leaving = True
+        for task, loop in list(self.replies.items()):
+            if loop.is_running():
+                loop.call_soon_threadsafe(task.cancel)
+        self.engine = None
 
 
 _here = _Here()
@@ -61,6 +76,23 @@ def serving() -> Served:
             _here.engine = _begun(key)
             _here.served = Served(_here.engine.listening_address, key)
         return _here.served
+
+
+@contextmanager
+def replying() -> Iterator[None]:
+    """While this task has a reply on its way. At the end of the process it is hung up on."""
+    here, task = _here, asyncio.current_task()
+    assert task is not None
+    here.replies[task] = asyncio.get_running_loop()
+    try:
+        yield
+    finally:
+        here.replies.pop(task, None)
+
+
+def is_leaving() -> bool:
+    """Whether the process ends."""
+    return _here.leaving
 
 
 def _begun(key: str) -> Any:
@@ -109,4 +141,5 @@ def _after_fork_in_child() -> None:
     _here = _Here()
 
 
+atexit.register(lambda: _here.leave())
 os.register_at_fork(after_in_child=_after_fork_in_child)
