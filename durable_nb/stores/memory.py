@@ -26,6 +26,7 @@ from durable_nb.stores.listing import (
 from durable_nb.stores.logs import fingerprint_of, history, opening_rows
 from durable_nb.stores.protocol import (
     Begun,
+    Branch,
     Effect,
     EffectRow,
     Kept,
@@ -179,6 +180,14 @@ class MemoryCheckpointer:
         with self._open():
             session = self._find(execution_id).run.session
             return [run.execution_id for run in self._of_session(session)]
+
+    def branches(self, execution_id: str) -> Sequence[Branch]:
+        with self._open():
+            self._find(execution_id)
+            runs = [kept.run for kept in self._runs.values()]
+            return [
+                Branch(run.execution_id, run.base) for run in runs if run.parent == execution_id
+            ]
 
     def sessions(self, *, limit: int | None = None, offset: int = 0) -> Sequence[Session]:
         check_page(limit, offset)

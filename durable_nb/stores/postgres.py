@@ -26,6 +26,7 @@ from durable_nb.stores.pg_reader import RUNS, PostgresReader
 from durable_nb.stores.pg_session import Connection, Values
 from durable_nb.stores.pg_session import Session as LockSession
 from durable_nb.stores.protocol import (
+    Branch,
     Effect,
     EffectRow,
     Lease,
@@ -200,6 +201,9 @@ class PostgresCheckpointer:
 
     def session(self, execution_id: str) -> Sequence[str]:
         return tables.session(self._read, execution_id)
+
+    def branches(self, execution_id: str) -> Sequence[Branch]:
+        return tables.branches(self._read, execution_id)
 
     def sessions(self, *, limit: int | None = None, offset: int = 0) -> Sequence[Session]:
         check_page(limit, offset)

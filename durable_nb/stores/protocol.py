@@ -97,6 +97,13 @@ class Session:
     updated_at: datetime
 
 
+class Branch(NamedTuple):
+    """A run that goes on from another one, after that one's entry `number`."""
+
+    execution_id: str
+    number: int
+
+
 @dataclass(frozen=True, slots=True)
 class EffectRow:
     """What a run's `@idempotent` function did. `kept_at` is None for a call in doubt, or begun."""
@@ -171,6 +178,9 @@ class Checkpointer(Protocol):
 
     def session(self, execution_id: str) -> Sequence[str]:
         """The runs of the conversation that a run belongs to, oldest first."""
+
+    def branches(self, execution_id: str) -> Sequence[Branch]:
+        """The forks and follow-ups that go on from a run, oldest first."""
 
     def sessions(self, *, limit: int | None = None, offset: int = 0) -> Sequence[Session]:
         """The conversations, the one with the newest run first."""

@@ -27,6 +27,7 @@ from durable_nb.stores.locks import locks_for
 from durable_nb.stores.logs import opening_rows
 from durable_nb.stores.migrate import for_writing
 from durable_nb.stores.protocol import (
+    Branch,
     Effect,
     EffectRow,
     Lease,
@@ -181,6 +182,9 @@ class SQLiteCheckpointer:
 
     def session(self, execution_id: str) -> Sequence[str]:
         return tables.session(self._file.read, execution_id)
+
+    def branches(self, execution_id: str) -> Sequence[Branch]:
+        return tables.branches(self._file.read, execution_id)
 
     def sessions(self, *, limit: int | None = None, offset: int = 0) -> Sequence[Session]:
         check_page(limit, offset)

@@ -19,7 +19,7 @@ from durable_nb.model.values import dumps, loads
 from durable_nb.stores import refusals
 from durable_nb.stores.listing import effect_row, pending_of
 from durable_nb.stores.logs import fingerprint_of, history
-from durable_nb.stores.protocol import Begun, Effect, EffectRow, Kept, Lease, Unknown
+from durable_nb.stores.protocol import Begun, Branch, Effect, EffectRow, Kept, Lease, Unknown
 
 ENTRY = "run, frame, number, kind, turn, tool, at, writer, checksum, body"
 
@@ -39,6 +39,8 @@ from entries where run = ? and number <= ? order by number
 _DEFINITION = "select definition from definitions where fingerprint = ?"
 
 _SESSION = "select id from runs where session = ? order by key"
+
+_BRANCHES = "select id, base from runs where parent = ? order by key"
 
 _EFFECT = "select begun, number, kept, value from idempotency_cache where run = ? and key = ?"
 
@@ -103,6 +105,11 @@ def effects(read: Read, execution_id: str) -> Sequence[EffectRow]:
 def session(read: Read, execution_id: str) -> Sequence[str]:
     _, run = find(read, execution_id)
     return [id_ for (id_,) in read(_SESSION, [run.session])]
+
+
+def branches(read: Read, execution_id: str) -> Sequence[Branch]:
+    _, run = find(read, execution_id)
+    return [Branch(*columns) for columns in read(_BRANCHES, [run.execution_id])]
 
 
 def pending(read: Read, load: Callable[[str], Log]) -> Sequence[Pending]:

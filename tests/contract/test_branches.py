@@ -200,3 +200,18 @@ def test_a_fork_counts_its_own_tokens(store: Checkpointer, effects):
     ]
     assert bot(store, script, refund).run("go", execution_id="r1").usage == Usage(30, 3)
     assert bot(store, script, refund).fork("r1", at="turn:1").usage == Usage(20, 2)
+
+
+def test_a_run_knows_the_forks_and_follow_ups_that_go_on_from_it(
+    store: Checkpointer, elsewhere: Checkpointer
+) -> None:
+    agent = bot(store, ["One.", "Two."])
+    agent.run("go", execution_id="r1")
+    assert store.branches("r1") == []
+    agent.fork("r1", at=1, execution_id="b")
+    agent.resume("r1", prompt="and then?")
+    agent.fork("b", execution_id="c")
+    assert elsewhere.branches("r1") == [("b", 1), ("r1-2", 2)]
+    assert elsewhere.branches("b") == [("c", 1)]
+    with pytest.raises(UnknownExecution):
+        elsewhere.branches("nothing")
