@@ -14,10 +14,12 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 from pydantic_ai.messages import (
+    INVALID_JSON_KEY,
     ModelMessagesTypeAdapter,
     ModelResponse,
     ModelResponsePart,
     TextPart,
+    ThinkingPart,
     ToolCallPart,
 )
 from pydantic_core import from_json
@@ -58,7 +60,21 @@ def response_of(message: Message) -> ModelResponse:
         [{**form, "kind": "response", "parts": parts}]
     )
     assert isinstance(response, ModelResponse)
+    response.parts = _taken_back(response.parts)
     return response
+
+
+def _taken_back(parts: Sequence[ModelResponsePart]) -> list[ModelResponsePart]:
+    """The parts that a provider takes back: no blank text that it has no name for, and no thinking
+    that led to nothing."""
+    kept = [part for part in parts if not _is_blank(part)]
+    return kept if any(not isinstance(part, ThinkingPart) for part in kept) else []
+
+
+def _is_blank(part: ModelResponsePart) -> bool:
+    if not isinstance(part, TextPart) or part.content.strip():
+        return False
+    return part.id is None and not part.provider_details
 
 
 def _arguments(sent: object) -> Mapping[str, object] | str:
@@ -66,19 +82,23 @@ def _arguments(sent: object) -> Mapping[str, object] | str:
     if not isinstance(sent, str):
         return dict(sent) if isinstance(sent, Mapping) else {}
     try:
-        arguments = from_json(sent) if sent else {}
+        arguments = from_json(sent, allow_inf_nan=False) if sent else {}
     except ValueError:
         return sent
     return arguments if isinstance(arguments, dict) else sent
 
 
 def _plain_parts(message: Message) -> list[ModelResponsePart]:
-    parts: list[ModelResponsePart] = [TextPart(message.content)] if message.content else []
+    text = message.content
+    parts: list[ModelResponsePart] = [TextPart(text)] if text.strip() else []
     return [*parts, *(ToolCallPart(each.tool, _sent(each), each.id) for each in message.tool_calls)]
 
 
-def _sent(call: Call) -> str | dict[str, Any]:
-    return call.arguments if isinstance(call.arguments, str) else dict(call.arguments)
+def _sent(call: Call) -> dict[str, Any]:
+    """A call's arguments as an object, which is all that a provider takes back."""
+    if isinstance(call.arguments, str):
+        return {INVALID_JSON_KEY: call.arguments}
+    return dict(call.arguments)
 
 
 def _form(response: ModelResponse) -> dict[str, Any]:

@@ -125,6 +125,7 @@ CHAT: dict[str, Change] = {
     "the reply with the calls is missing": _drop("messages", 2),
     "arguments as an object": _put({}, "messages", 2, "tool_calls", 0, "function", "arguments"),
     "arguments are no JSON": _put("{", "messages", 2, "tool_calls", 0, "function", "arguments"),
+    "arguments are NaN": _put('{"a":NaN}', "messages", 2, "tool_calls", 0, "function", "arguments"),
     "arguments are a list": _put("[]", "messages", 2, "tool_calls", 0, "function", "arguments"),
     "an id stands for two calls": _put("call_0_0", "messages", 2, "tool_calls", 1, "id"),
     "the system speaks late": lambda body: _moved(body["messages"], 0, 6),

@@ -109,7 +109,9 @@ def test_an_unknown_tool_is_an_error_that_the_model_reads(ask) -> None:
     assert "subtract" in said
 
 
-@pytest.mark.parametrize("written", ['{"a": 1, "b"', "[1, 2]", '"three"', "null", '{"a": "x"}'])
+@pytest.mark.parametrize(
+    "written", ['{"a": 1, "b"', "[1, 2]", '"three"', "null", '{"a": "x"}', '{"a": NaN}']
+)
 def test_malformed_arguments_are_an_error_that_the_model_reads(ask, name, written: str) -> None:
     if name == "google":
         pytest.skip("Google's arguments are JSON objects on the wire")

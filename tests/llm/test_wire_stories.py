@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import permutations
+
 import pytest
 
 from durable_nb import MemoryCheckpointer, Resume, TurnLimit, call, interrupt
@@ -105,6 +108,39 @@ def test_a_failed_run_that_is_given_another_prompt(name, store, monkeypatch) -> 
         agent = PROVIDERS[name].agent(server.url, store, look, refund, max_turns=4)
         assert agent.resume("r1", prompt="And be quick").output == "That is all."
         assert (server.refused, server.answered) == ([], [0, 1])
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        [says("", thinking="I have nothing to say."), says("What I meant: ok.")],
+        [says(" \n"), says("What I meant: ok.")],
+        [asks(call("look", at="a"), text="\n\n"), says("What I meant: ok.")],
+        [asks(call("look", at="a"), text="\n\n", thinking="Look."), says("What I meant: ok.")],
+    ],
+)
+def test_a_reply_without_words_is_not_sent_back(name, script, monkeypatch) -> None:
+    with ProviderServer([*script, says("No more.")]) as server:
+        lead(name, server.url, monkeypatch.setenv)
+        agent = PROVIDERS[name].agent(server.url, MemoryCheckpointer(), look)
+        first = agent.run("Look", execution_id="r1")
+        assert agent.resume("r1", prompt="And?").status == first.status == "completed"
+        assert server.refused == []
+
+
+FOUR = ("openai", "openai-chat", "anthropic", "google")
+
+
+@pytest.mark.parametrize(("first", "then"), list(permutations(FOUR, 2)))
+def test_a_run_that_another_provider_goes_on_with(first, then, store, monkeypatch) -> None:
+    others = [replace(each, thinking="") for each in SCRIPT]  # which it never said itself
+    with ProviderServer(SCRIPT) as server, ProviderServer(others) as other:
+        lead(first, server.url, monkeypatch.setenv)
+        PROVIDERS[first].agent(server.url, store, look, refund).run("Refund", execution_id="r1")
+        lead(then, other.url, monkeypatch.setenv)
+        agent = PROVIDERS[then].agent(other.url, store, look, refund)
+        assert agent.resume("r1", resume_value=Resume(True)).output == "That is all."
+        assert (other.refused, other.answered) == ([], [1])
 
 
 def test_what_is_sent_of_a_history_that_is_too_long_is_valid(name, store, monkeypatch) -> None:

@@ -44,11 +44,16 @@ def read_arguments(tool: str, text: Any, id_: str) -> Call:
     """A call whose arguments are a JSON object as text, as OpenAI writes them."""
     needs(isinstance(text, str), f"arguments that are no text: {text!r}")
     try:
-        arguments = json.loads(text)
+        arguments = json.loads(text, parse_constant=_refused)
     except ValueError:
         raise Malformed(f"arguments that are not JSON: {text!r}") from None
     needs(isinstance(arguments, dict), f"arguments that are no object: {text!r}")
     return Call(tool, arguments, id_)
+
+
+def _refused(constant: str) -> None:
+    """JSON has no NaN and no Infinity."""
+    raise ValueError(constant)
 
 
 def needs(found: bool, fault: str) -> None:
