@@ -6,6 +6,7 @@ Each kill is tried with one provider, in turn; DURABLE_NB_STREAMS=all tries each
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from itertools import product
@@ -43,7 +44,8 @@ KILLED = f"signal {signal.SIGKILL.value}"
 
 @pytest.fixture
 def judge(file, effects, tmp_path_factory):
-    """Holds a run that is over against the plan; `asked` are the replies that the server gave."""
+    """Holds a run that is over against the plan; `asked` are the replies that the server gave. A
+    turn's request is the same, byte for byte, whichever process makes it."""
 
     def holds(name: str, server: ProviderServer, *, asked: list[int]) -> None:
         transcript = messages(file)
@@ -52,6 +54,7 @@ def judge(file, effects, tmp_path_factory):
         assert words(transcript, server.url) == plain
         assert effects.lines == ["a", "b", "c"]
         assert server.refused == []
+        assert len({json.dumps(seen.body) for seen in server.requests}) == TURNS
         assert sorted(server.answered) == sorted(asked)
         rows = views.usage("r1", store=file)
         sums = rows[["input_tokens", "output_tokens", "cached_tokens"]].sum()
