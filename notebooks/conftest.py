@@ -6,13 +6,18 @@ exist. Here such a notebook fails, and says at which cell.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 from nbformat import NotebookNode
 from nbmake.nb_result import NotebookError, NotebookResult
 from nbmake.nb_run import NotebookRun
 
 _execute = NotebookRun.execute
+
+if find_spec("xllamacpp") is None and not os.environ.get("CI"):
+    collect_ignore = ["12_a_real_model_offline.ipynb"]  # it needs the extra `local`
 
 
 def _executed_whole(run: NotebookRun) -> NotebookResult:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import nbformat
@@ -12,10 +13,18 @@ from durable_nb.tour.text import as_text
 from tests.docs.outputs import NOTEBOOKS, normal
 
 ALL = sorted(NOTEBOOKS.glob("*.ipynb"))
+NEEDS_LOCAL = "12_a_real_model_offline"
+
+
+def skip_without_what_it_needs(path: Path) -> None:
+    """The local model is an extra that takes long to install. CI has it."""
+    if path.stem == NEEDS_LOCAL and not os.environ.get("CI"):
+        pytest.importorskip("xllamacpp")
 
 
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
 def test_a_notebook_shows_again_what_it_was_committed_with(path: Path) -> None:
+    skip_without_what_it_needs(path)
     committed = nbformat.read(path, as_version=4)
     again = normal(executed(path))  # if this differs for a good reason: poe outputs
     assert list(map(as_text, again.cells)) == list(map(as_text, committed.cells))
