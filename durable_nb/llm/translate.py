@@ -6,10 +6,14 @@ them. A history that went another way is translated anew.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import isfinite
 from operator import is_
+from typing import Any
 
 from pydantic_ai.messages import (
     ModelMessage,
@@ -25,6 +29,7 @@ from durable_nb.llm.kept import response_of
 from durable_nb.model.messages import Message
 
 EMPTY = "(empty)"  # a result of nothing in words: Anthropic refuses an empty text
+_HALVES = re.compile(r"[\ud800-\udfff]")
 _KEPT = 16  # runs whose translation is kept
 
 
@@ -39,6 +44,36 @@ class Result(ToolReturnPart[str]):
         self, *, wrap_if_error: bool = True
     ) -> tuple[str, list[UserContent]]:
         return str(self.content), []
+
+
+def sayable(message: Message) -> Message:
+    """The message as JSON in UTF-8 can say it. Half a surrogate pair (the name of a file that is
+    not UTF-8) or a NaN would keep a client from sending this request and every later one."""
+    calls = tuple(
+        replace(call, arguments=_sayable(call.arguments), id=_sayable(call.id))
+        for call in message.tool_calls
+    )
+    return replace(
+        message,
+        content=_sayable(message.content),
+        tool_calls=calls,
+        tool_call_id=_sayable(message.tool_call_id),
+        extra=_sayable(message.extra),
+    )
+
+
+def _sayable(value: Any) -> Any:
+    """The value with as many characters: places in a text stay."""
+    match value:
+        case str():
+            return _HALVES.sub("\ufffd", value)
+        case float() if not isfinite(value):
+            return str(value)
+        case list():
+            return [_sayable(each) for each in value]
+        case Mapping():
+            return {_sayable(name): _sayable(each) for name, each in value.items()}
+    return value
 
 
 class Translator:
@@ -76,7 +111,7 @@ class _Run:
         return len(self._messages) <= len(wanted) and all(map(is_, self._messages, wanted))
 
     def extend(self, wanted: list[Message]) -> None:
-        for message in wanted[len(self._messages) :]:
+        for message in map(sayable, wanted[len(self._messages) :]):
             if message.role == "assistant":
                 self._tools.update((call.id, call.tool) for call in message.tool_calls)
                 self.translation.append(response_of(message))

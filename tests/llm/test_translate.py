@@ -300,3 +300,20 @@ def _shape(messages: Sequence[ModelRequest | ModelResponse]) -> list[Any]:
 
 
 _SHOWN = ("content", "tool_name", "args", "tool_call_id")
+
+
+@pytest.mark.parametrize("said", ["caf\udce9.txt", "a\ud83d\ude00b", "a\0b"])
+def test_text_that_no_client_could_encode_is_sent_all_the_same(host, monkeypatch, said):
+    """As is what a model of another kind asked for in arguments that JSON does not know."""
+    asked = Call("look", {"q": said, "how much": [float("nan"), float("inf")]}, "id-1")
+    history = [
+        Message("system", said),
+        Message("user", said),
+        Message("assistant", said, (asked,)),
+        Message("tool", said, tool_call_id="id-1"),
+    ]
+    with ProviderServer([says("x"), says("Yes.")]) as server:
+        settle(monkeypatch, server)
+        assert ask(model_of(host, server), history, [look]).message.content == "Yes."
+        assert server.refused == []
+        json.dumps(sent(server), allow_nan=False, ensure_ascii=False).encode()
