@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import pytest
 
@@ -17,7 +18,7 @@ from durable_nb import (
     call,
     tool,
 )
-from durable_nb.core.context import Gauge, tokens_of
+from durable_nb.core.context import tokens_of
 from durable_nb.model.messages import Asked
 from tests.support.agents import bot
 from tests.support.providers import assert_all_valid, faults
@@ -145,6 +146,14 @@ def test_after_a_resume_the_same_is_sent(store, elsewhere) -> None:
         assert [*first.llm.sent[:-1], *second.llm.sent] == whole.llm.sent
 
 
+def test_most_turns_send_what_was_sent_before_and_more(store) -> None:
+    agent = narrow(store, [*(call("look", at=at) for at in range(30)), "done"], 1200)
+    agent.run("go")
+    grown = [later[: len(sent)] == sent for sent, later in pairwise(agent.llm.sent)]
+    assert not all(grown)  # it was cut
+    assert sum(grown) > 20
+
+
 def test_a_prompt_after_a_long_run_is_sent_with_what_fits(store) -> None:
     script = [*(call("look", at=at) for at in range(8)), "done", call("look", at=9), "done again"]
     agent = narrow(store, script, 600)
@@ -166,12 +175,3 @@ def test_tools_take_their_part_of_the_window(store) -> None:
     room = 600 - agent.toolbox.tokens
     assert 0 < agent.toolbox.tokens < 100
     assert all(sum(map(tokens_of, sent)) <= room for sent in agent.llm.sent)
-
-
-def test_a_gauge_gives_the_length_of_any_end() -> None:
-    from durable_nb.model.transcript import Transcript
-
-    transcript = Transcript([Message("user", "go"), Message("assistant", "done")])
-    gauge = Gauge()
-    assert gauge.tokens(transcript, 2) == 0
-    assert gauge.tokens(transcript, 1) == tokens_of(transcript[1])

@@ -21,6 +21,11 @@ class Bug(NamedTuple):
 CORE = "tests/unit/test_core.py"
 MEMORY = "-k memory"
 
+_CALL = (
+    " " * 20 + "return _plain(await held.toolset.call_tool(self.name, arguments, context, tool))"
+)
+_AGAIN = " " * 20 + "held = await self.server.live()"
+
 BUGS = [
     Bug(
         "a tool whose process died is not in doubt",
@@ -60,8 +65,8 @@ BUGS = [
     Bug(
         "turns are not counted",
         "core/advance.py",
-        "return Turn(state.turn + 1, said, usage)",
-        "return Turn(state.turn, said, usage)",
+        "return Turn(state.turn + 1, said, usage, asked)",
+        "return Turn(state.turn, said, usage, asked)",
         CORE,
     ),
     Bug(
@@ -178,9 +183,9 @@ BUGS = [
     ),
     Bug(
         "a run has one turn more than it may",
-        "runtime/loop.py",
-        "if command.turn >= run.max_turns:",
-        "if command.turn > run.max_turns:",
+        "runtime/limits.py",
+        "if state.turn >= self.turns:",
+        "if state.turn > self.turns:",
         f"tests/contract/test_runs.py {MEMORY}",
     ),
     Bug(
@@ -357,5 +362,124 @@ BUGS = [
         'text = text if number == state.number else ""',
         "del number",
         "tests/notebook/test_spoken.py -k step_before",
+    ),
+    Bug(
+        "a history is cut between a call and its result",
+        "core/context.py",
+        ' if self._all[at].role != "tool")',
+        ")",
+        "tests/unit/test_context.py",
+    ),
+    Bug(
+        "the instruction that a reply follows is not sent with it",
+        "core/context.py",
+        'return None if self._all[start].role == "user" else self._all.instruction(start)',
+        "return None",
+        "tests/unit/test_context.py",
+    ),
+    Bug(
+        "a history is cut anew in each turn, so that no provider can keep it",
+        "core/state.py",
+        "start=self.start if trim is None else trim.start,",
+        "start=0,",
+        f"tests/contract/test_limits.py {MEMORY}",
+    ),
+    Bug(
+        "a price that is not known counts as nothing",
+        "model/messages.py",
+        "return None if one is None or other is None else one + other",
+        "return (one or 0) + (other or 0)",
+        f"tests/contract/test_limits.py {MEMORY}",
+    ),
+    Bug(
+        "a budget in money lets pass what has no price",
+        "runtime/limits.py",
+        "if usage.cost is None and usage.total_tokens:",
+        "if False:",
+        f"tests/contract/test_limits.py {MEMORY}",
+    ),
+    Bug(
+        "a budget begins anew with each resume",
+        "core/state.py",
+        "return replace(self, newest=row, claim=row, workdir=",
+        "return replace(self, usage=Usage(), newest=row, claim=row, workdir=",
+        f"tests/contract/test_limits.py {MEMORY}",
+    ),
+    Bug(
+        "a fork counts its parent's calls of the model, too",
+        "core/calls.py",
+        "own, attempts, calls = log.own, Counter[int](), []",
+        "own, attempts, calls = log.rows, Counter[int](), []",
+        f"tests/views/test_usage.py {MEMORY}",
+    ),
+    Bug(
+        "a call whose process died is in flight for ever",
+        "core/calls.py",
+        'return "in flight" if live else "lost"',
+        'return "in flight"',
+        f"tests/views/test_usage.py {MEMORY}",
+    ),
+    Bug(
+        "a provider's client tries again by itself, and nobody records it",
+        "llm/lean.py",
+        "client.max_retries = 0",
+        "client.max_retries = 2",
+        "tests/llm/test_hosted.py -k 'goes_by_is_tried_again and openai'",
+    ),
+    Bug(
+        "a failed attempt is recorded twice",
+        "llm/hosted.py",
+        'retries.append(f"{failure.why}; waited {wait:.1f} s")',
+        'retries += [f"{failure.why}; waited {wait:.1f} s"] * 2',
+        "tests/llm/test_hosted.py -k 'goes_by_is_tried_again and openai'",
+    ),
+    Bug(
+        "a reply that was cut is taken for a whole one",
+        "llm/asking.py",
+        "if not _is_whole(self._model, response):",
+        "if False:",
+        "tests/llm/test_hosted.py -k 'goes_by_is_tried_again and openai'",
+    ),
+    Bug(
+        "a key that a provider echoes is told",
+        "llm/hosted.py",
+        "replace(outcome, why=scrubbed(outcome.why, asker.secrets))",
+        "outcome",
+        "tests/llm/test_hosted.py -k no_key",
+    ),
+    Bug(
+        "a key among the settings is recorded with every run",
+        "llm/settings.py",
+        "if _SECRET_NAME.search(name.lower()) or _SECRET_VALUE.match(value):",
+        "if False:",
+        "tests/llm/test_adopt.py",
+    ),
+    Bug(
+        "a fork is sent what its parent was sent",
+        "llm/translate.py",
+        "if run is None or not run.is_prefix_of(wanted):",
+        "if run is None:",
+        "tests/llm/test_translate.py -k forks",
+    ),
+    Bug(
+        "a busy MCP server is taken for dead, and another one is started",
+        "runtime/mcp.py",
+        "except TimeoutError:\n        return True",
+        "except TimeoutError:\n        return False",
+        "tests/foreign/test_mcp.py -k busy",
+    ),
+    Bug(
+        "a call whose MCP server died is made again without asking",
+        "runtime/foreign.py",
+        "return _plain(await held.toolset.call_tool(self.name, arguments, context, tool))",
+        f"try:\n{_CALL}\n                except Exception:\n{_AGAIN}\n{_CALL}",
+        "tests/foreign/test_mcp.py -k not_known",
+    ),
+    Bug(
+        "a rejected tool of pydantic-ai's runs",
+        "runtime/foreign.py",
+        'interrupt("approval", context, on_reject="skip").approved',
+        'interrupt("approval", context).approved or True',
+        "tests/foreign/test_tools.py -k rejection",
     ),
 ]

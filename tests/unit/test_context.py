@@ -117,6 +117,12 @@ def test_what_is_sent_is_always_a_whole_conversation(plan, limit: int) -> None:
         start = trim.start
 
 
+def test_a_gauge_gives_the_length_of_any_end() -> None:
+    transcript, gauge = Transcript([GO, Message("assistant", "done")]), Gauge()
+    assert gauge.tokens(transcript, 2) == 0
+    assert gauge.tokens(transcript, 1) == tokens_of(transcript[1])
+
+
 def test_each_message_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
     measured = []
     count = context.tokens_of

@@ -207,6 +207,7 @@ def test_a_call_is_in_flight_while_it_is_awaited_and_lost_when_another_took_over
     assert asked.wait(60)
     assert kinds(views.usage("a", store=store)) == [(0, 1, "in flight")]
     assert kinds(views.usage(store=store)) == [(0, 1, "in flight")]
+    assert [each.outcome for each in model_calls(store.load("a"))] == ["in flight"]
     result = bot(store, Priced()).resume("a", take_over=True)
     go_on.set()
     owner.join(60)
@@ -221,6 +222,7 @@ def test_a_run_that_died_has_lost_its_call_before_anybody_resumes_it(store: Chec
         agent.run("go", execution_id="a")
     assert kinds(views.usage("a", store=store)) == [(0, 1, "lost")]
     assert kinds(views.sql("from usage", store=store)) == [(0, 1, "lost")]
+    assert [each.outcome for each in model_calls(store.load("a"))] == ["lost"]
 
 
 @pytest.mark.parametrize(
