@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from copy import deepcopy
@@ -18,6 +20,7 @@ from pydantic_ai.models import infer_model
 from durable_nb import MemoryCheckpointer, call
 from durable_nb.llm.kept import message_of
 from tests.llm.wire import PROVIDERS, lead
+from tests.support.children import ROOT, TIMEOUT
 from tests.support.provider_server import ProviderServer, asks, says
 from tests.support.provider_server.server import Seen
 
@@ -49,9 +52,9 @@ def last_requests() -> dict[str, Seen]:
     return found
 
 
-def post(server: ProviderServer, path: str, body: Any) -> int:
+def post(port: int, path: str, body: Any) -> int:
     """The status that a request is answered with."""
-    with closing(HTTPConnection("127.0.0.1", server.port)) as connection:
+    with closing(HTTPConnection("127.0.0.1", port)) as connection:
         connection.request("POST", path, json.dumps(body))
         answer = connection.getresponse()
         answer.read()
@@ -62,7 +65,7 @@ def post(server: ProviderServer, path: str, body: Any) -> int:
 def test_a_valid_request_is_answered(name: str, last_requests) -> None:
     seen = last_requests[name]
     with ProviderServer(SCRIPT) as server:
-        assert post(server, seen.path, seen.body) == 200
+        assert post(server.port, seen.path, seen.body) == 200
         assert (server.refused, server.answered) == ([], [2])
 
 
@@ -84,6 +87,17 @@ def test_a_reply_at_once_says_what_its_stream_says(name: str, monkeypatch) -> No
         assert server.answered == [0, 0]
     assert at_once == streamed
     assert len(at_once.tool_calls) == 2
+
+
+def test_a_server_can_be_a_process_of_its_own(last_requests) -> None:
+    words = [sys.executable, "-m", "tests.support.provider_server", f"{__name__}:SCRIPT"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, cwd=ROOT, stdin=pipe, stdout=pipe, text=True) as process:
+        port = int(process.stdout.readline().rpartition(":")[2])
+        seen = last_requests["openai"]
+        assert post(port, seen.path, seen.body) == 200
+        said, _ = process.communicate(timeout=TIMEOUT)
+    assert said == "1 requests, 1 answered, []\n"
 
 
 Change = Callable[[Any], object]
@@ -199,6 +213,6 @@ def test_what_a_provider_would_not_take_is_refused(name: str, wrong: str, last_r
     CHANGES[name][wrong](body)
     assert body != seen.body
     with ProviderServer(SCRIPT) as server:
-        assert post(server, seen.path, body) == 400
+        assert post(server.port, seen.path, body) == 400
         assert server.refused
         assert server.answered == []

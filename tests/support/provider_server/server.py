@@ -10,7 +10,7 @@ import struct
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Protocol
 
@@ -63,23 +63,13 @@ class Seen:
     headers: Mapping[str, str]
 
 
-@dataclass(slots=True)
-class Record:
-    """What a server has seen and done: `refused` are faults of requests, `answered` the numbers of
-    the replies that went out whole, `connections` those that are open; whether a client waits in
-    vain, and whether one `left` meanwhile."""
-
-    requests: list[Seen] = field(default_factory=list)
-    refused: list[str] = field(default_factory=list)
-    answered: list[int] = field(default_factory=list)
-    connections: set[Any] = field(default_factory=set)
-    stalled: threading.Event = field(default_factory=threading.Event)
-    left: threading.Event = field(default_factory=threading.Event)
-
-
 class ProviderServer:
     """A provider for the time of a `with` block. `delay` is in seconds: before the first byte, and
-    before each event of a stream after that."""
+    before each event of a stream after that.
+
+    `refused` are faults of requests, `answered` the numbers of the replies that went out whole,
+    `connections` those that are open. `stalled`: a client waits in vain; `left`: it went away.
+    """
 
     def __init__(
         self,
@@ -91,8 +81,11 @@ class ProviderServer:
     ) -> None:
         self.script, self.delay = script, delay
         self.plan = planned(troubles)
-        self.record = Record()
-        self.over = threading.Event()
+        self.requests: list[Seen] = []
+        self.refused: list[str] = []
+        self.answered: list[int] = []
+        self.connections: set[_Handler] = set()
+        self.stalled, self.left, self.over = (threading.Event() for _ in range(3))
         self._counting = threading.Lock()
         self._http = _Http(("127.0.0.1", port), _Handler)
         self._http.provider = self
@@ -104,30 +97,6 @@ class ProviderServer:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
-
-    @property
-    def requests(self) -> list[Seen]:
-        return self.record.requests
-
-    @property
-    def refused(self) -> list[str]:
-        return self.record.refused
-
-    @property
-    def answered(self) -> list[int]:
-        return self.record.answered
-
-    @property
-    def connections(self) -> set[Any]:
-        return self.record.connections
-
-    @property
-    def stalled(self) -> threading.Event:
-        return self.record.stalled
-
-    @property
-    def left(self) -> threading.Event:
-        return self.record.left
 
     def __enter__(self) -> ProviderServer:
         threading.Thread(target=self._http.serve_forever, args=[0.01], daemon=True).start()
@@ -141,8 +110,8 @@ class ProviderServer:
     def count(self, seen: Seen) -> int:
         """Put the request on record; its number, from 1."""
         with self._counting:
-            self.record.requests.append(seen)
-            return len(self.record.requests)
+            self.requests.append(seen)
+            return len(self.requests)
 
 
 class _Http(ThreadingHTTPServer):
