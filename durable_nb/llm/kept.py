@@ -24,7 +24,9 @@ from pydantic_ai.messages import (
 )
 from pydantic_core import from_json
 
+from durable_nb.model.errors import NotStorable
 from durable_nb.model.messages import Call, Message
+from durable_nb.model.values import dumps, freeze
 
 KEY = "provider"
 APART = "\n\n"  # between texts that something else came between, as pydantic-ai has it
@@ -35,8 +37,9 @@ _SAID = {"text": ("content",), "tool-call": ("tool_name", "args", "tool_call_id"
 
 def message_of(response: ModelResponse) -> Message:
     """The reply as it is stored."""
+    cut = response.parts[-1] if response.parts and response.finish_reason == "length" else None
     calls = tuple(
-        Call(part.tool_name, _arguments(part.args), part.tool_call_id)
+        Call(part.tool_name, _arguments(part.args, is_cut=part is cut), part.tool_call_id)
         for part in response.parts
         if isinstance(part, ToolCallPart)
     )
@@ -77,15 +80,17 @@ def _is_blank(part: ModelResponsePart) -> bool:
     return part.id is None and not part.provider_details
 
 
-def _arguments(sent: object) -> Mapping[str, object] | str:
-    """A call's arguments, or the text that is not those: the model is told so."""
-    if not isinstance(sent, str):
-        return dict(sent) if isinstance(sent, Mapping) else {}
+def _arguments(sent: object, *, is_cut: bool) -> Mapping[str, object] | str:
+    """A call's arguments, or the text that is not those: the model is told so. Nothing at all
+    stands for no arguments, unless the reply was cut there."""
+    if not sent:
+        return "" if is_cut else {}
     try:
-        arguments = from_json(sent, allow_inf_nan=False) if sent else {}
-    except ValueError:
-        return sent
-    return arguments if isinstance(arguments, dict) else sent
+        arguments = from_json(sent, allow_inf_nan=False) if isinstance(sent, str) else sent
+        freeze(arguments)
+    except (ValueError, NotStorable):  # no JSON, or too deep for the log
+        return sent if isinstance(sent, str) else dumps(sent)
+    return arguments if isinstance(arguments, dict) else str(sent)
 
 
 def _plain_parts(message: Message) -> list[ModelResponsePart]:

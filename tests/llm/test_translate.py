@@ -302,6 +302,21 @@ def _shape(messages: Sequence[ModelRequest | ModelResponse]) -> list[Any]:
 _SHOWN = ("content", "tool_name", "args", "tool_call_id")
 
 
+@pytest.mark.parametrize("nothing", ["", None, {}])
+def test_a_call_whose_reply_was_cut_before_its_arguments_is_not_one_without_any(nothing):
+    parts = [ToolCallPart("look", nothing, "c1"), ToolCallPart("look", nothing, "c2")]
+    whole = message_of(ModelResponse(parts, finish_reason="tool_call"))
+    cut = message_of(ModelResponse(parts, finish_reason="length"))
+    assert [each.arguments for each in whole.tool_calls] == [{}, {}]
+    assert [each.arguments for each in cut.tool_calls] == [{}, ""]
+
+
+def test_arguments_that_are_too_deep_for_the_log_stay_text():
+    deep = '{"a":' * 150 + "1" + "}" * 150
+    [asked] = message_of(ModelResponse([ToolCallPart("look", deep, "c1")])).tool_calls
+    assert asked.arguments == deep
+
+
 @pytest.mark.parametrize("said", ["caf\udce9.txt", "a\ud83d\ude00b", "a\0b"])
 def test_text_that_no_client_could_encode_is_sent_all_the_same(host, monkeypatch, said):
     """As is what a model of another kind asked for in arguments that JSON does not know."""
