@@ -46,7 +46,7 @@ class Asker:
 
     def __init__(self, source: Named | Model, settings: Mapping[str, Any]) -> None:
         self._model = connected(source) if isinstance(source, Named) else source
-        self._is_ours = isinstance(source, Named)
+        self._is_ours, self._is_open = isinstance(source, Named), False
         key = key_of(self._model)
         self.secrets = () if key is None else (key,)
         """What is not to be said, beside the keys of the environment."""
@@ -57,11 +57,12 @@ class Asker:
 
     async def open(self) -> None:
         """Hold the client's connections, if it is ours, until `close`."""
-        if self._is_ours:
+        if self._is_ours and not self._is_open:
+            self._is_open = True
             await self._model.__aenter__()
 
     async def close(self) -> None:
-        if self._is_ours:
+        if self._is_open:
             await self._model.__aexit__(None, None, None)
 
     async def attempt(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,7 @@ class HostedModel:
         self.settings = dict(settings)
         self._source = source
         self._askers: WeakKeyDictionary[asyncio.AbstractEventLoop, Asker] = WeakKeyDictionary()
+        self._making = threading.Lock()
         finalize(self, _let_go, self._askers, os.getpid()).atexit = False
 
     def __repr__(self) -> str:
@@ -79,16 +81,18 @@ class HostedModel:
         """The client of this loop. It is made beside the loop, since that imports a lot."""
         loop = asyncio.get_running_loop()
         if loop not in self._askers:
-            asker = await asyncio.to_thread(_made, self._source, self.settings)
-            if self._askers.setdefault(loop, asker) is asker:
-                await asker.open()
-        return self._askers[loop]
+            await asyncio.to_thread(self._make, loop)
+        asker = self._askers[loop]
+        await asker.open()
+        return asker
 
+    def _make(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Make that loop's client, once, however many runs begin at once: it takes 0.2 s."""
+        from durable_nb.llm.asking import Asker
 
-def _made(source: Named | Model, settings: Mapping[str, Any]) -> Asker:
-    from durable_nb.llm.asking import Asker
-
-    return Asker(source, settings)
+        with self._making:
+            if loop not in self._askers:
+                self._askers[loop] = Asker(self._source, self.settings)
 
 
 def _let_go(askers: Mapping[asyncio.AbstractEventLoop, Asker], process: int) -> None:

@@ -13,9 +13,12 @@ from typing import Any
 import pytest
 
 from durable_nb import InvalidInput, Message, ModelFailed, call, tool
+from durable_nb.llm import asking
 from durable_nb.llm.adopt import as_model
+from durable_nb.llm.connect import connected
 from durable_nb.llm.stream import listening
-from durable_nb.model.messages import Usage
+from durable_nb.model.messages import Reply, Usage
+from durable_nb.runtime import engine
 from tests.llm.hosts import KEYS, ask, leave, model_of, sent, settle
 from tests.support.provider_server import ProviderServer, Trouble, asks, says
 
@@ -262,10 +265,28 @@ def test_runs_on_several_threads_and_loops_share_a_model(host, monkeypatch):
     assert replies == ["hello"] * 9
 
 
+def test_runs_that_begin_at_once_share_one_client(monkeypatch):
+    made: list[Any] = []
+
+    def counted(source: Any) -> Any:
+        made.append(source)
+        return connected(source)
+
+    monkeypatch.setattr(asking, "connected", counted)
+    with ProviderServer([says("hello")]) as server:
+        settle(monkeypatch, server)
+        model = model_of("openai", server)
+
+        async def all_at_once() -> list[Reply]:
+            return await asyncio.gather(*(model.complete(START, []) for _ in range(8)))
+
+        replies = engine.call(all_at_once(), engine.Stop())
+    assert [reply.message.content for reply in replies] == ["hello"] * 8
+    assert len(made) == 1
+
+
 def _on_loops(work: Any, times: int) -> None:
     """Do it so often on each of three loops of the engine at once."""
-    from durable_nb.runtime import engine
-
     loops: Sequence[asyncio.AbstractEventLoop] = [engine._loop(level) for level in range(3)]
     threads = [threading.Thread(target=work, args=[loop]) for _ in range(times) for loop in loops]
     for thread in threads:
