@@ -23,12 +23,10 @@ from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
-from durable_nb.llm.connect import connected
+from durable_nb.llm.connect import connected, key_of
 from durable_nb.llm.failures import failure_of
-from durable_nb.llm.given import key_of
 from durable_nb.llm.kept import message_of
-from durable_nb.llm.named import Named
-from durable_nb.llm.price import price_of
+from durable_nb.llm.named import COMPATIBLE, Named
 from durable_nb.llm.protocol import ToolSpec
 from durable_nb.llm.retry import Failure
 from durable_nb.llm.stream import is_heard, tell
@@ -37,6 +35,9 @@ from durable_nb.model.messages import Message, Reply, Usage
 
 TIMEOUTS: Mapping[str, float] = {"timeout": 300.0, "first_event_timeout": 600.0}
 """Seconds that a connection may be silent, and until the first word; a model may think for long."""
+
+_FOR_TESTS = ("test", "function")  # pydantic-ai's own, which say no reason why a reply ends
+_UNPRICED = (COMPATIBLE, "ollama")  # somebody's own server, whatever its models are called
 
 CUT = Failure("the stream was cut before its end", passing=True)
 
@@ -82,14 +83,8 @@ class Asker:
             return failure_of(error)
         if not _is_whole(self._model, response):
             return CUT
-        usage = response.usage
-        return Reply(
-            message_of(response),
-            Usage(
-                usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, price_of(response)
-            ),
-            response.model_name or self._model.model_name,
-        )
+        name = response.model_name or self._model.model_name
+        return Reply(message_of(response), _usage_of(response), name)
 
     def _parameters(self, tools: Sequence[ToolSpec]) -> ModelRequestParameters:
         """The tools as they are offered, made once for those of an agent."""
@@ -116,7 +111,7 @@ def offered(tools: Sequence[ToolSpec]) -> ModelRequestParameters:
 def _sent(model: Model, settings: Mapping[str, Any], *, is_ours: bool) -> ModelSettings:
     """The settings of every request: what was asked for, else timeouts, and no retries but ours."""
     wanted = {name: value for name, value in settings.items() if name != "max_retries"}
-    if model.system in _LOCAL:
+    if model.system in _FOR_TESTS:
         return cast("ModelSettings", wanted)
     ours = TIMEOUTS if is_ours else {**TIMEOUTS, "max_retries": 0}
     unknown = model.unsupported_settings
@@ -162,11 +157,26 @@ def _is_whole(model: Model, response: ModelResponse) -> bool:
     do; what a provider said itself is in the details."""
     if response.state != "complete":
         return False
-    if not type(model).__module__.startswith("pydantic_ai.models.") or model.system in _LOCAL:
+    if not type(model).__module__.startswith("pydantic_ai.models.") or model.system in _FOR_TESTS:
         return True
     return "finish_reason" in (response.provider_details or {}) or (
         response.finish_reason == "content_filter"
     )
 
 
-_LOCAL = ("test", "function")  # pydantic-ai's models for tests, which say no reason
+def _usage_of(response: ModelResponse) -> Usage:
+    """Tokens as the provider counts them, and what they cost."""
+    used = response.usage
+    cost = price_of(response)
+    return Usage(used.input_tokens, used.output_tokens, used.cache_read_tokens, cost)
+
+
+def price_of(response: ModelResponse) -> float | None:
+    """In US dollars, from the prices that come with pydantic-ai: the network is never asked. None
+    where the price or the usage is not known."""
+    if not response.model_name or response.provider_name in _UNPRICED:
+        return None
+    try:
+        return float(response.cost().total_price)
+    except (LookupError, ValueError):
+        return None

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from durable_nb.llm.asking import Asker
 
+_LONGEST = 350  # characters of what went wrong
+
 
 class HostedModel:
     """What `Agent(llm="PROVIDER:MODEL")` makes of the name, or of a model of pydantic-ai's.
@@ -52,7 +54,7 @@ class HostedModel:
         """Raises `InvalidInput` for a model of pydantic-ai's whose key is not the environment's."""
         source = self._source
         if not isinstance(source, Named):
-            from durable_nb.llm.given import portable
+            from durable_nb.llm.connect import portable
 
             source = portable(source)
         return HostedModel, (self.name, source, self.settings)
@@ -69,7 +71,7 @@ class HostedModel:
             outcome = await asker.attempt(messages, tools)
             if isinstance(outcome, Reply):
                 return replace(outcome, retries=tuple(retries))
-            failure = replace(outcome, why=scrubbed(outcome.why, asker.secrets))
+            failure = replace(outcome, why=_short(scrubbed(outcome.why, asker.secrets)))
             if not failure.passing or len(retries) >= self.settings.get("max_retries", MAX_RETRIES):
                 raise ModelFailed(_words(self.name, failure, retries), status=failure.status)
             wait = pause_before(len(retries) + 1, failure, random.random())
@@ -100,6 +102,11 @@ def _let_go(askers: Mapping[asyncio.AbstractEventLoop, Asker], process: int) -> 
     for loop, asker in list(askers.items()):
         if process == os.getpid() and loop.is_running():
             asyncio.run_coroutine_threadsafe(asker.close(), loop)
+
+
+def _short(text: str) -> str:
+    """The text, cut; once no key is in it, as half of one would not be found."""
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
 
 
 def _words(name: str, failure: Failure, retries: Sequence[str]) -> str:

@@ -13,6 +13,7 @@ from durable_nb.core.near import did_you_mean
 from durable_nb.model.errors import InvalidInput
 
 COMPATIBLE = "openai-compatible"
+COMPATIBLE_KEY = "OPENAI_COMPATIBLE_API_KEY"
 
 _OPENAI = (
     "openai openai-chat openai-responses openai-codex openai-chatgpt alibaba azure azure-responses "
@@ -88,7 +89,7 @@ def _compatible(text: str, rest: str) -> Named:
     if "@" in model or (port_is_valid and (parts.query or parts.fragment or parts.username)):
         raise InvalidInput(
             f"{shown}: the address has a user, a password or a query in it, which would be recorded "
-            "with every run; set the key as OPENAI_COMPATIBLE_API_KEY instead"
+            f"with every run; set the key as {COMPATIBLE_KEY} instead"
         )
     if not port_is_valid or parts.scheme not in ("http", "https") or not parts.hostname:
         raise InvalidInput(

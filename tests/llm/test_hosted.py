@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from pydantic_ai.models.function import FunctionModel
 
 from durable_nb import InvalidInput, Message, ModelFailed, call, tool
 from durable_nb.llm import asking
@@ -200,6 +201,20 @@ def test_no_key_is_in_what_a_failure_says(host, monkeypatch):
         assert key not in told
 
 
+def test_no_part_of_a_key_is_left_where_what_a_failure_says_is_cut(monkeypatch):
+    class Wordy(Exception):
+        pass
+
+    def refuses(messages: object, info: object) -> Any:
+        raise Wordy("x" * at + KEYS["OPENAI_API_KEY"])
+
+    monkeypatch.setenv("OPENAI_API_KEY", KEYS["OPENAI_API_KEY"])
+    for at in range(250, 380, 3):
+        with pytest.raises(ModelFailed) as failed:
+            ask(as_model(FunctionModel(refuses)), START)
+        assert "sk-" not in str(failed.value)
+
+
 def test_a_missing_key_names_its_variable(monkeypatch):
     for name, variable in (
         ("openai:gpt-5", "OPENAI_API_KEY"),
@@ -241,7 +256,7 @@ def test_a_known_price_makes_a_cost_and_an_unknown_none(monkeypatch):
     from pydantic_ai.messages import ModelResponse
     from pydantic_ai.usage import RequestUsage
 
-    from durable_nb.llm.price import price_of
+    from durable_nb.llm.asking import price_of
 
     usage = RequestUsage(input_tokens=1_000_000)
     known = ModelResponse([], usage=usage, model_name="gpt-4o-mini", provider_name="openai")
