@@ -6,6 +6,7 @@ and the transcript message by message, each at its place.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import unified_diff
@@ -24,6 +25,9 @@ How: TypeAlias = Literal["added", "removed", "changed"]
 
 AROUND = 2  # unchanged lines beside those of a text that changed
 MOST = 2_000  # lines of a text that are compared
+LONG = 200  # characters of a line that is compared as one
+
+_ENDS = re.compile(r"(?<=[.!?;,]) ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,4 +201,11 @@ def _said(message: Message | None) -> str | None:
 
 
 def _lines(text: str | None) -> list[str]:
-    return [] if text is None else text.split("\n")
+    """A text's lines; long ones are parted where a sentence or an item of theirs ends."""
+    if text is None:
+        return []
+    return [
+        piece
+        for line in text.split("\n")
+        for piece in (_ENDS.split(line) if len(line) > LONG else [line])
+    ]

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
+
+from durable_nb.core.text import readable
+
+Tone: TypeAlias = Literal["amber", "green", "slate", "blue", "red"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +37,10 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
+    """A run's steps as lines behind a fold."""
+
     lines: tuple[str, ...]
-    opened: bool
+    opened: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,4 +50,56 @@ class Commands:
     lines: tuple[tuple[str, str], ...]
 
 
-Part: TypeAlias = Say | Fields | Block | Steps | Commands
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A line of a timeline: its columns, what is said under it, and what it opens to."""
+
+    tone: Tone | None
+    glyph: str
+    columns: tuple[str, ...]
+    under: tuple[str, ...]
+    parts: tuple[Part, ...]
+    opened: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Steps under each other. `more` are commands that show the others."""
+
+    title: str
+    steps: tuple[Step, ...]
+    more: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Parts behind a title. As text it is that and `brief`."""
+
+    title: str
+    parts: tuple[Part, ...]
+    brief: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """A text's changed lines, each with its sign before it: `+ `, `- `, or blanks."""
+
+    title: str
+    lines: tuple[str, ...]
+
+
+Part: TypeAlias = Say | Fields | Block | Steps | Commands | Timeline | Table | Fold | Lines
+
+
+def fields_of(title: str, value: object) -> Fields:
+    """A value under its title: by its names if it has any."""
+    if isinstance(value, Mapping):
+        return Fields(title, tuple((str(name), readable(each)) for name, each in value.items()))
+    return Fields(title, () if value is None else (("", readable(value)),))

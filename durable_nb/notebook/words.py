@@ -26,6 +26,17 @@ def duration(seconds: int) -> str:
     return f"{minutes} min {seconds % 60:02} s" if minutes else f"{seconds} s"
 
 
+def elapsed(microseconds: int) -> str:
+    """`340 µs`, `12 ms`, `1.2 s`, `3 min 05 s`."""
+    if microseconds < 1_000:
+        return f"{microseconds} µs"
+    if microseconds < 1_000_000:
+        return f"{microseconds // 1_000} ms"
+    if microseconds < 60_000_000:
+        return f"{microseconds / 1_000_000:.1f} s"
+    return duration(microseconds // 1_000_000)
+
+
 def word(text: str) -> str:
     """The text as one word of a magic's line: quoted for our parser, and safe from IPython, which
     expands `{name}` everywhere and `$name` outside of single quotes."""
