@@ -25,8 +25,6 @@ from pydantic_ai.exceptions import (
 
 from durable_nb.llm.retry import Failure, is_passing, status_words
 
-_LONGEST = 300  # characters of what a provider says
-
 _GARBLED = (json.JSONDecodeError, UnicodeDecodeError, pydantic.ValidationError)
 _TRANSPORTS = ("httpx", "httpx2", "httpcore", "httpcore2")
 _HINTS: tuple[tuple[type[Exception], str], ...] = (
@@ -43,16 +41,16 @@ def failure_of(error: Exception) -> Failure:
     if isinstance(error, ModelAPIError):
         return _answered(error, hint)
     if isinstance(error, UnexpectedModelBehavior) and not isinstance(error, ContentFilterError):
-        return Failure(f"the answer was no reply: {_short(error.message)}", passing=True)
+        return Failure(f"the answer was no reply: {_line(error.message)}", passing=True)
     if isinstance(error, _GARBLED):
-        return Failure(f"the answer was garbled: {_short(str(error))}", passing=True)
+        return Failure(f"the answer was garbled: {_line(str(error))}", passing=True)
     if isinstance(error, TimeoutError | asyncio.TimeoutError):
         return Failure("timed out", passing=True)
     if _is_transport(error):
         return Failure(_dropped(error), passing=True)
     if isinstance(error, UserError):
-        return Failure(f"pydantic-ai refused the request: {_short(error.message)}", passing=False)
-    return Failure(_short(f"{type(error).__name__}: {error}"), passing=False)
+        return Failure(f"pydantic-ai refused the request: {_line(error.message)}", passing=False)
+    return Failure(_line(f"{type(error).__name__}: {error}"), passing=False)
 
 
 def _answered(error: ModelAPIError, hint: str) -> Failure:
@@ -73,7 +71,7 @@ def _answered(error: ModelAPIError, hint: str) -> Failure:
         return Failure("timed out", passing=True)
     if isinstance(error, ModelConnectionError):
         return Failure(_dropped(error), passing=True)
-    return Failure(_short(error.message), passing=not refused, after=error.retry_after, hint=hint)
+    return Failure(_line(error.message), passing=not refused, after=error.retry_after, hint=hint)
 
 
 def _said(body: object) -> str:
@@ -82,8 +80,8 @@ def _said(body: object) -> str:
         inner: Any = body.get("error", body)
         if isinstance(inner, dict):
             inner = inner.get("message") or inner.get("detail") or inner
-        return _short(inner if isinstance(inner, str) else json.dumps(inner, default=repr))
-    return _short(str(body)) if body else ""
+        return _line(inner if isinstance(inner, str) else json.dumps(inner, default=repr))
+    return _line(str(body)) if body else ""
 
 
 def _is_transport(error: BaseException) -> bool:
@@ -97,10 +95,9 @@ def _dropped(error: BaseException) -> str:
         cause = inner
     if isinstance(cause, ConnectionRefusedError):
         return "connection refused"
-    said = _short(str(cause) or str(error))
+    said = _line(str(cause) or str(error))
     return f"connection lost: {said}" if said else f"connection lost: {type(cause).__name__}"
 
 
-def _short(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
+def _line(text: str) -> str:
+    return " ".join(text.split())

@@ -5,9 +5,11 @@ A key that is echoed back, in an error or elsewhere, is replaced by the name of 
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import quote
 
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL|AUTH", re.IGNORECASE)
@@ -21,9 +23,20 @@ def scrubbed(text: str, more: Iterable[str] = ()) -> str:
     known = {value: f"[{name}]" for name, value in _keys(os.environ)}
     known |= {value: "[key]" for value in more if len(value) >= _SHORTEST and value not in known}
     for value in sorted(known, key=len, reverse=True):  # one key may begin another
-        for form in {value, quote(value, safe=""), repr(value)[1:-1]}:
+        for form in _forms(value):
             text = text.replace(form, known[value])
     return text
+
+
+def _forms(value: str) -> Iterator[str]:
+    """How a key may be echoed: as it is, in Python, in JSON, in Base64, in an address."""
+    yield from (value, value.strip(), repr(value)[1:-1])
+    yield from (json.dumps(value)[1:-1], value.replace("/", r"\/"))
+    raw = os.fsencode(value)
+    yield b64encode(raw).decode()
+    for quoted in (quote(raw), quote(raw, safe="")):
+        yield quoted
+        yield re.sub("%..", lambda digits: digits[0].lower(), quoted)
 
 
 def _keys(environment: Mapping[str, str]) -> Iterable[tuple[str, str]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from durable_nb.llm import retry
@@ -31,12 +33,26 @@ def test_statuses_that_go_by_and_their_words():
 
 @pytest.mark.parametrize(
     "said",
-    ["key sk-abc+/def= is wrong", "key=sk-abc%2B%2Fdef%3D", "Bearer sk-abc+/def="],
+    [
+        "key sk-abc+/def= is wrong",
+        "key=sk-abc%2B%2Fdef%3D",
+        "key=sk-abc%2b%2fdef%3d",
+        "path sk-abc%2B/def%3D",
+        "Bearer sk-abc+/def=",
+        r'{"key": "sk-abc+\/def="}',
+        "Basic c2stYWJjKy9kZWY9",
+    ],
 )
 def test_a_key_is_replaced_by_its_variables_name(monkeypatch, said):
     monkeypatch.setenv("SOME_PROVIDER_API_KEY", "sk-abc+/def=")
-    assert "abc" not in scrubbed(said)
+    assert not re.search("abc|c2stYWJj", scrubbed(said))
     assert "[SOME_PROVIDER_API_KEY]" in scrubbed(said)
+
+
+def test_a_key_with_a_line_end_and_one_that_is_no_text_are_replaced(monkeypatch):
+    monkeypatch.setenv("ONE_API_KEY", "sk-secret\n")
+    monkeypatch.setenv("TWO_API_KEY", "caf\udce9-secret")
+    assert scrubbed("sk-secret, caf%E9-secret") == "[ONE_API_KEY], [TWO_API_KEY]"
 
 
 def test_of_two_keys_the_longer_is_replaced_whole(monkeypatch):
