@@ -20,11 +20,12 @@ def history(
     parent: Callable[[str, int], tuple[Run, Sequence[Stored]]],
 ) -> tuple[Row, ...]:
     """A run's rows, with those of its parents before them: `parent` finds a run and its rows up
-    to a number."""
+    to a number. A run may go on from a number that its parent has from its own parent."""
     pieces = [[decode(stored, run.execution_id) for stored in own]]
+    upto = run.base
     while run.parent is not None:
-        base = run.base
-        run, rows = parent(run.parent, base)
+        upto = min(upto, run.base)
+        run, rows = parent(run.parent, upto)
         pieces.append([decode(stored, run.execution_id) for stored in rows])
     return tuple(row for piece in reversed(pieces) for row in piece)
 

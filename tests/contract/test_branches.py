@@ -18,6 +18,7 @@ from durable_nb import (
     call,
     interrupt,
 )
+from durable_nb.core.state import fold
 from tests.support.agents import bot, nodes, told
 
 YES = Resume(True, by="ann")
@@ -215,3 +216,18 @@ def test_a_run_knows_the_forks_and_follow_ups_that_go_on_from_it(
     assert elsewhere.branches("b") == [("c", 1)]
     with pytest.raises(UnknownExecution):
         elsewhere.branches("nothing")
+
+
+def test_a_fork_begins_at_a_step_that_its_source_has_from_its_own_parent(
+    store: Checkpointer, effects
+):
+    agent = bot(store, [*SCRIPT, "Anything else?", "Bye."], refund_with(effects))
+    agent.run("go", execution_id="r1")
+    agent.resume("r1", prompt="thanks")
+    source = store.load("r1-2").rows
+    for at in (1, 2, 3, 5):
+        result = agent.fork("r1-2", at=at, execution_id=f"f{at}")
+        again = store.load(f"f{at}").rows
+        assert [row.number for row in again] == list(range(1, len(again) + 1))
+        assert again[: at - 1] == source[: at - 1]
+        assert tuple(fold(again).transcript) == tuple(result.messages)
