@@ -5,20 +5,24 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+import traceback
 from collections.abc import Sequence
 from email.utils import formatdate
 from itertools import pairwise
 from typing import Any
 
 import pytest
+from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models.function import FunctionModel
+from pydantic_ai.usage import RequestUsage
 
 from durable_nb import InvalidInput, Message, ModelFailed, call, tool
 from durable_nb.llm import asking
 from durable_nb.llm.adopt import as_model
+from durable_nb.llm.asking import price_of
 from durable_nb.llm.connect import connected
 from durable_nb.llm.stream import listening
-from durable_nb.model.messages import Reply, Usage
+from durable_nb.model.messages import Call, Reply, Usage
 from durable_nb.runtime import engine
 from tests.llm.wire import KEYS, PROVIDERS, ask, leave, model_of, sent, settle
 from tests.support.provider_server import ProviderServer, Trouble, asks, says
@@ -58,8 +62,6 @@ def test_calls_come_with_their_arguments_and_the_servers_ids(name, monkeypatch):
 
 
 def test_arguments_that_are_no_object_stay_text(monkeypatch):
-    from durable_nb.model.messages import Call
-
     with ProviderServer([asks(Call("look", '{"q": '), Call("look", "[1]"))]) as server:
         settle(monkeypatch, server)
         message = ask(model_of("openai-chat", server), START, [look]).message
@@ -123,14 +125,6 @@ def test_what_does_not_go_by_is_refused_at_once(name, monkeypatch, status):
     assert "resume the run" in str(failed.value)
 
 
-def test_a_history_that_is_too_long_says_what_to_set(name, monkeypatch):
-    with ProviderServer([says("x")], troubles={1: Trouble("too long")}) as server:
-        settle(monkeypatch, server)
-        with pytest.raises(ModelFailed, match="max_context_tokens"):
-            ask(model_of(name, server), START)
-        assert len(server.requests) == 1
-
-
 def test_after_the_last_retry_the_model_has_failed(name, monkeypatch):
     with ProviderServer([says("x")], troubles=lambda _: Trouble("status", 503)) as server:
         settle(monkeypatch, server)
@@ -180,14 +174,10 @@ def test_a_wait_before_a_retry_ends_when_the_run_is_cancelled(monkeypatch):
             await leave(task)
             assert task.cancelled()
 
-        from durable_nb.runtime import engine
-
         engine.call(cancelled(), engine.Stop())
 
 
 def test_no_key_is_in_what_a_failure_says(name, monkeypatch):
-    import traceback
-
     with ProviderServer([says("x")], troubles={1: Trouble("echo")}) as server:
         settle(monkeypatch, server)
         with pytest.raises(ModelFailed) as failed:
@@ -253,11 +243,6 @@ def test_settings_reach_the_server(monkeypatch):
 
 
 def test_a_known_price_makes_a_cost_and_an_unknown_none(monkeypatch):
-    from pydantic_ai.messages import ModelResponse
-    from pydantic_ai.usage import RequestUsage
-
-    from durable_nb.llm.asking import price_of
-
     usage = RequestUsage(input_tokens=1_000_000)
     known = ModelResponse([], usage=usage, model_name="gpt-4o-mini", provider_name="openai")
     assert price_of(known) == pytest.approx(0.15)

@@ -21,12 +21,6 @@ SCRIPT = [
 ]
 
 
-@pytest.fixture(params=PROVIDERS)
-def name(request: pytest.FixtureRequest) -> str:
-    """Which provider: a name in `PROVIDERS`."""
-    return request.param
-
-
 @pytest.fixture(params=[1, 2], ids=["first reply", "after a tool"])
 def stalling(request: pytest.FixtureRequest):
     """A server that says half of a reply, to the first request or to the second, and no more."""

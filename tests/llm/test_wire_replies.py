@@ -37,12 +37,6 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
-@pytest.fixture(params=PROVIDERS)
-def name(request: pytest.FixtureRequest) -> str:
-    """Which provider: a name in `PROVIDERS`."""
-    return request.param
-
-
 @pytest.fixture
 def store():
     """A store whose transcripts have to obey every provider in the end."""

@@ -38,12 +38,6 @@ def refund(order: str) -> str:
     return "refunded" if interrupt("manager", {"order": order}).approved else "not refunded"
 
 
-@pytest.fixture(params=PROVIDERS)
-def name(request: pytest.FixtureRequest) -> str:
-    """Which provider: a name in `PROVIDERS`."""
-    return request.param
-
-
 @pytest.fixture
 def server():
     """A server that refused nothing in the end."""

@@ -1,21 +1,35 @@
-"""Agents whose model is a provider's real client, led to a server on loopback.
+"""Providers' real clients, led to a server on loopback: with an agent, or asked without one.
 
 What a client needs is in the environment alone, as for any user.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from durable_nb import Agent, Checkpointer
-from durable_nb.llm import retry
-from tests.support.children import TIMEOUT, preload
+import pytest
 
-KEY = "sk-of-the-tests-0123456789"
+from durable_nb import Agent, Checkpointer, Message, Reply
+from durable_nb.llm import retry
+from durable_nb.llm.adopt import as_model
+from durable_nb.runtime import engine
+from durable_nb.runtime.tools import Tool
+from tests.support.children import TIMEOUT, preload
+from tests.support.provider_server import ProviderServer
+
+KEYS = {
+    "OPENAI_API_KEY": "sk-of-openai-41c8f2",
+    "ANTHROPIC_API_KEY": "sk-ant-of-anthropic-9d07",
+    "GOOGLE_API_KEY": "AIza-of-google-5b3e",
+    "OLLAMA_API_KEY": "of-ollama-3e1c94",
+    "OPENAI_COMPATIBLE_API_KEY": "of-the-compatible-77aa",
+}
+SEALING = ("openai", "anthropic", "google")  # they seal their thinking and want it back
 IMPATIENT = 0.002  # seconds before a second attempt
 
 preload(
@@ -37,7 +51,7 @@ class Provider:
 
     def environment(self, url: str) -> dict[str, str]:
         """The variables that lead its client to the server."""
-        return {self.address: self.at.format(url=url), self.key: KEY}
+        return {self.address: self.at.format(url=url), self.key: KEYS[self.key]}
 
     def agent(self, url: str, store: Checkpointer, *tools: Any, **options: Any) -> Agent:
         """An agent named `bot` that asks it."""
@@ -64,6 +78,34 @@ def lead(name: str, url: str, put: Callable[[str, str], object] = os.environ.__s
     """Lead a provider's client to the server, with `put(variable, value)`."""
     for variable, value in PROVIDERS[name].environment(url).items():
         put(variable, value)
+
+
+def settle(patch: pytest.MonkeyPatch, server: ProviderServer) -> None:
+    """Lead the clients of all providers to the server."""
+    for name in PROVIDERS:
+        lead(name, server.url, patch.setenv)
+
+
+def model_of(name: str, server: ProviderServer, **settings: Any) -> Any:
+    """The model of that provider on this server."""
+    return as_model(PROVIDERS[name].llm.format(url=server.url), settings or None)
+
+
+def ask(model: Any, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> Reply:
+    """What the model replies, on the engine's loop as in a run."""
+    reply: Reply = engine.call(model.complete(messages, tools), engine.Stop())
+    return reply
+
+
+def sent(server: ProviderServer) -> list[Mapping[str, Any]]:
+    """The bodies of the requests so far."""
+    return [seen.body for seen in server.requests]
+
+
+async def leave(task: asyncio.Task[Any]) -> None:
+    """Cancel a task and wait until it has gone."""
+    task.cancel()
+    await asyncio.wait([task])
 
 
 def hurry() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import cloudpickle
@@ -21,7 +22,7 @@ from durable_nb import Agent, InvalidInput, MemoryCheckpointer, Message, ModelFa
 from durable_nb.llm.adopt import as_model
 from durable_nb.llm.stream import listening
 from durable_nb.runtime import engine
-from tests.llm.hosts import KEYS, ask, settle
+from tests.llm.wire import KEYS, ask, settle
 from tests.support.provider_server import ProviderServer, Trouble, asks, says
 
 OWN = "sk-of-the-users-own-2f71"
@@ -70,22 +71,26 @@ def test_models_without_a_client_are_pickled_as_they_are():
         )
 
 
-def _made(key: str | None, url: str) -> list[Any]:
-    return [
-        OpenAIChatModel("gpt-5", provider=OpenAIProvider(f"{url}/v1", key)),
-        OpenAIResponsesModel("gpt-5", provider=OpenAIProvider(f"{url}/v1", key)),
-        AnthropicModel("claude-sonnet-5-5", provider=AnthropicProvider(api_key=key, base_url=url)),
-        GoogleModel(
-            "gemini-3-pro-preview", provider=GoogleProvider(api_key=key or "", base_url=url)
-        ),
-    ]
+MADE: dict[str, Callable[[str | None, str], Any]] = {
+    "chat": lambda key, url: OpenAIChatModel("gpt-5", provider=OpenAIProvider(f"{url}/v1", key)),
+    "responses": lambda key, url: OpenAIResponsesModel(
+        "gpt-5", provider=OpenAIProvider(f"{url}/v1", key)
+    ),
+    "anthropic": lambda key, url: AnthropicModel(
+        "claude-sonnet-5-5", provider=AnthropicProvider(api_key=key, base_url=url)
+    ),
+    "google": lambda key, url: GoogleModel(
+        "gemini-3-pro-preview", provider=GoogleProvider(api_key=key or "", base_url=url)
+    ),
+}
+"""Models with a client, of a key (None: the environment's) and a server's address."""
 
 
-@pytest.mark.parametrize("at", range(4))
-def test_a_model_with_a_client_asks_and_is_retried_by_us_alone(at, monkeypatch):
+@pytest.mark.parametrize("made", MADE.values(), ids=MADE)
+def test_a_model_with_a_client_asks_and_is_retried_by_us_alone(made, monkeypatch):
     with ProviderServer([says("Yes.")], troubles={1: Trouble("status", 503)}) as server:
         settle(monkeypatch, server)
-        model = _made(OWN, server.url)[at]
+        model = made(OWN, server.url)
         adopted: Any = as_model(model)
         reply = ask(adopted, [Message("user", "go")])
         assert len(server.requests) == 2
@@ -96,22 +101,22 @@ def test_a_model_with_a_client_asks_and_is_retried_by_us_alone(at, monkeypatch):
     assert OWN not in repr(adopted)
 
 
-@pytest.mark.parametrize("at", range(4))
-def test_a_users_own_key_is_not_said_when_it_is_echoed(at, monkeypatch):
+@pytest.mark.parametrize("made", MADE.values(), ids=MADE)
+def test_a_users_own_key_is_not_said_when_it_is_echoed(made, monkeypatch):
     with ProviderServer([says("Yes.")], troubles={1: Trouble("echo")}) as server:
         settle(monkeypatch, server)
-        model = _made(OWN, server.url)[at]
+        model = made(OWN, server.url)
         with pytest.raises(ModelFailed) as failed:
             ask(as_model(model), [Message("user", "go")])
         _close(model)
     assert OWN not in str(failed.value)
 
 
-@pytest.mark.parametrize("at", range(4))
-def test_a_model_with_the_environments_key_is_pickled_as_its_name(at, monkeypatch):
+@pytest.mark.parametrize("made", MADE.values(), ids=MADE)
+def test_a_model_with_the_environments_key_is_pickled_as_its_name(made, monkeypatch):
     with ProviderServer([asks(call("look", q="a")), says("Yes.")]) as server:
         settle(monkeypatch, server)
-        model = _made(None, server.url)[at]
+        model = made(None, server.url)
         packed = cloudpickle.dumps(as_model(model))
         for key in KEYS.values():
             assert key.encode() not in packed
@@ -120,11 +125,11 @@ def test_a_model_with_the_environments_key_is_pickled_as_its_name(at, monkeypatc
         assert again.name == f"{model.system}:{model.model_name}"
 
 
-@pytest.mark.parametrize("at", range(4))
-def test_a_model_with_a_key_of_its_own_is_not_pickled(at, monkeypatch):
+@pytest.mark.parametrize("made", MADE.values(), ids=MADE)
+def test_a_model_with_a_key_of_its_own_is_not_pickled(made, monkeypatch):
     with ProviderServer([]) as server:
         settle(monkeypatch, server)
-        model = _made(OWN, server.url)[at]
+        model = made(OWN, server.url)
         with pytest.raises(InvalidInput, match="name the model instead"):
             cloudpickle.dumps(as_model(model))
 
