@@ -23,7 +23,7 @@ def test_what_the_provider_asks_for_is_kept_to_up_to_a_limit():
         assert pause_before(1, Failure("429", passing=True, after=asked), 0.5) == waited
 
 
-def test_statuses_that_go_by_and_their_words():
+def test_statuses_that_go_by_are_known_and_all_are_said_in_words():
     passing = [status for status in range(400, 600) if is_passing(status)]
     assert passing == [408, 409, 425, 429, *range(500, 600)]
     assert status_words(503) == "503 Service Unavailable"

@@ -60,7 +60,7 @@ def agent(name: str, server: ProviderServer, store, monkeypatch):
 
 
 @pytest.mark.parametrize("approved", [True, False])
-def test_a_run_that_a_person_answers(agent, approved: bool) -> None:
+def test_a_run_that_a_person_answers_goes_on(agent, approved: bool) -> None:
     assert agent.run("Refund 1042", execution_id="r1").status == "paused"
     answer = Resume(approved, by="ann", reason=None if approved else "no $ left; <b>really</b>")
     result = agent.resume("r1", resume_value=answer)
@@ -68,7 +68,7 @@ def test_a_run_that_a_person_answers(agent, approved: bool) -> None:
     assert len(told(result)) == 3
 
 
-def test_a_conversation_that_goes_on(agent, server) -> None:
+def test_a_conversation_goes_on(agent, server) -> None:
     agent.run("Refund 1042", execution_id="r1")
     agent.resume("r1", resume_value=Resume(True))
     result = agent.resume("r1", prompt="Look at c, too")
@@ -76,7 +76,7 @@ def test_a_conversation_that_goes_on(agent, server) -> None:
     assert server.answered == [0, 1, 2, 3]
 
 
-def test_a_fork_of_a_run(agent, server) -> None:
+def test_a_fork_goes_on_from_its_turn(agent, server) -> None:
     agent.run("Refund 1042", execution_id="r1")
     agent.resume("r1", resume_value=Resume(True))
     result = agent.fork("r1", at="turn:1")
@@ -84,7 +84,7 @@ def test_a_fork_of_a_run(agent, server) -> None:
     assert server.answered == [0, 1, 1]
 
 
-def test_a_run_that_was_cancelled_with_calls_left_open_and_goes_on(agent, store) -> None:
+def test_a_run_that_was_cancelled_with_calls_left_open_goes_on(agent, store) -> None:
     agent.run("Refund 1042", execution_id="r1")
     store.cancel("r1")
     result = agent.resume("r1", prompt="Leave it, then")
@@ -92,7 +92,7 @@ def test_a_run_that_was_cancelled_with_calls_left_open_and_goes_on(agent, store)
     assert [each for each in told(result) if "cancelled" in each]
 
 
-def test_a_failed_run_that_is_given_another_prompt(name, store, monkeypatch) -> None:
+def test_a_failed_run_is_given_another_prompt(name, store, monkeypatch) -> None:
     with ProviderServer(SCRIPT) as server:
         lead(name, server.url, monkeypatch.setenv)
         agent = PROVIDERS[name].agent(server.url, store, look, refund, max_turns=1)
