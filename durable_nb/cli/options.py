@@ -7,6 +7,8 @@ import json
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
+from durable_nb.core.age import age as _age
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -14,8 +16,6 @@ if TYPE_CHECKING:
 
     Command = Callable[[argparse.Namespace], int]
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
-
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 class Reference(NamedTuple):
@@ -47,8 +47,8 @@ def add(
     parser.add_argument(
         "--store",
         metavar="PATH_OR_DSN",
-        help="a SQLite file or a postgresql:// address; else $DURABLE_NB_STORE, else "
-        ".durable/runs.sqlite3",
+        help="a SQLite file or a postgresql:// address; else $DURABLE_NB_STORE, else store in the "
+        "project's [tool.durable_nb], else .durable/runs.sqlite3",
     )
     parser.add_argument("--json", action="store_true", help="print JSON, for programs")
     parser.set_defaults(run=run, usage_error=parser.error)
@@ -114,11 +114,9 @@ def named_json(text: str) -> tuple[str, object]:
 
 def age(text: str) -> timedelta:
     try:
-        return timedelta(**{_UNITS[text[-1:]]: float(text[:-1])})
-    except (KeyError, ValueError, OverflowError) as error:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not an age; write a number and s, m, h, d or w, such as 30d"
-        ) from error
+        return _age(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def place(text: str) -> int | str:

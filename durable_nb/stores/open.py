@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from durable_nb.model.errors import InvalidInput
+from durable_nb.stores.project import project_store
 from durable_nb.stores.protocol import Checkpointer
 from durable_nb.stores.sqlite import SQLiteCheckpointer
 from durable_nb.stores.sqlite_file import DEFAULT
@@ -48,11 +49,14 @@ def store_key(store: Checkpointer) -> object:
 
 
 def default_store() -> Checkpointer:
-    """The store that was chosen with `use_store`, else `DURABLE_NB_STORE`, else the file
-    `.durable/runs.sqlite3` under the working directory."""
-    if _chosen is not None:
-        return _chosen
-    return open_store(os.environ.get("DURABLE_NB_STORE") or DEFAULT)
+    """The store that was chosen with `use_store`, else `DURABLE_NB_STORE`, else `store` in the
+    project's `[tool.durable_nb]`, else `.durable/runs.sqlite3` under the working directory."""
+    return _chosen if _chosen is not None else open_store(default_place())
+
+
+def default_place() -> str:
+    """The path or address of the store that is used where none was chosen."""
+    return os.environ.get("DURABLE_NB_STORE") or project_store() or str(DEFAULT)
 
 
 def use_store(store: Checkpointer | None) -> None:
