@@ -12,7 +12,6 @@ from durable_nb.model.errors import (
     AgentMismatch,
     ExecutionExists,
     InvalidInput,
-    RunPaused,
     UnknownExecution,
 )
 from durable_nb.notebook import agents
@@ -21,21 +20,22 @@ from durable_nb.notebook.handle import Handle
 from durable_nb.notebook.portrait import NOTEBOOK, prompt_of
 from durable_nb.notebook.prompt import automatic_id, fill
 from durable_nb.notebook.screen import notebook_name
+from durable_nb.notebook.waiting import still_waits, wait_for_decision
 from durable_nb.notebook.words import head, word
 from durable_nb.stores.open import default_store
 
 if TYPE_CHECKING:
+    from durable_nb.notebook.config import Decided
     from durable_nb.notebook.local import LocalRun
     from durable_nb.runtime.agent import Agent
 
-POLL = 0.2  # s between two looks at the store, while a cell waits for a decision
 
-
-def run_cell(desk: Desk, line: Namespace, body: str, *, cell: str | None) -> Handle:
+def run_cell(desk: Desk, line: Namespace, body: str, *, how: Decided, cell: str | None) -> Handle:
     """Start the run of this cell, or go on with it, as far as it goes without a person.
 
     `cell` is a hint at which cell this is; it decides nothing.
     """
+    _check(line, how)
     agent = agents.find(desk.names, line.agent)
     prompt = fill(body, desk.names)
     base = automatic_id(agent.name, prompt) if line.id is None else line.id
@@ -46,11 +46,19 @@ def run_cell(desk: Desk, line: Namespace, body: str, *, cell: str | None) -> Han
     run = desk.run_of(agent, line.agent, execution_id)
     notes = _left_behind(desk.moved_from(cell, execution_id))
     if log is None:
-        _start(run, agent, prompt, (*notes, *_own(line.new, base)), quiet=line.quiet)
+        _start(run, agent, prompt, (*notes, *_own(line.new, base)), quiet=how.quiet)
     else:
-        run.forward(notes, quiet=line.quiet)
-    _at_a_pause(run, agent, line.on_pause, line.timeout)
+        run.forward(notes, quiet=how.quiet)
+    _at_a_pause(run, how)
     return desk.drawn(run)
+
+
+def _check(line: Namespace, how: Decided) -> None:
+    """Refuse a wait without an end, and an end without a wait, before anything runs."""
+    if how.on_pause == "wait" and how.timeout is None:
+        raise InvalidInput("--on-pause wait needs --timeout SECONDS, so that the cell can end")
+    if line.timeout is not None and how.on_pause != "wait":
+        raise InvalidInput("--timeout belongs to --on-pause wait; drop it, or wait")
 
 
 def _start(
@@ -108,42 +116,15 @@ def _refuse_another(log: Log, agent: Agent, prompt: str) -> None:
         )
 
 
-def _at_a_pause(run: LocalRun, agent: Agent, policy: str, timeout: float | None) -> None:
-    """What was asked for where a person has to decide: go on, stop here, or wait for them."""
-    if policy == "stop":
-        log = run.log()
-        if status_of(log) == "paused":
-            raise _waits(run, log.rows[-1].number, "")
-    elif policy == "wait":
-        if timeout is None:
-            raise InvalidInput("--on-pause wait needs --timeout SECONDS, so that the cell can end")
-        if status_of(run.log()) not in ("paused", "running"):
-            return
-        with run.saying(f"This cell waits {timeout:g} s for a decision from {_ELSEWHERE}."):
-            _wait(run, agent, timeout)
+def _at_a_pause(run: LocalRun, how: Decided) -> None:
+    """What was decided for where a person has to: go on, stop here, or wait for them."""
+    log = run.log()
+    status = status_of(log)
+    if how.on_pause == "stop" and status == "paused":
+        raise still_waits(log, "", ", then run this cell again")
+    if how.on_pause == "wait" and how.timeout is not None and status in ("paused", "running"):
+        with run.saying(f"This cell waits {how.timeout:g} s for a decision from {_ELSEWHERE}."):
+            wait_for_decision(run, how.timeout)
 
 
 _ELSEWHERE = "another tab, another process or the command line; its own buttons may have to wait"
-
-
-def _wait(run: LocalRun, agent: Agent, timeout: float) -> None:
-    """Watch the store until somebody, anywhere, has brought the run past its pauses."""
-    give_up = agent.ports.monotonic() + timeout
-    shown = run.shown
-    while (status := status_of(log := run.log())) in ("paused", "running", "crashed"):
-        if status == "crashed":
-            run.forward()
-        elif agent.ports.monotonic() > give_up:
-            raise _waits(run, log.rows[-1].number, f"; nobody decided within {timeout:g} s")
-        elif status == "paused" and log.rows[-1].number != shown:
-            run.redraw()
-            shown = run.shown
-        agent.ports.sleep(POLL)
-
-
-def _waits(run: LocalRun, pause: int, why: str) -> RunPaused:
-    name = word(run.execution_id)
-    return RunPaused(
-        f"run {name} waits for a person{why}; %durable approve {name} --pause {pause} (or reject), "
-        "then run this cell again"
-    )

@@ -6,17 +6,23 @@ import json
 from argparse import Namespace
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from durable_nb.core.nodes import status_of
 from durable_nb.model.decisions import Resume
 from durable_nb.notebook import agents
 from durable_nb.notebook.banner import store_line
 from durable_nb.notebook.desk import Desk
 from durable_nb.notebook.handle import Handle, Waiting
+from durable_nb.notebook.onward import fork, say
 from durable_nb.notebook.portrait import Look
+from durable_nb.notebook.words import word
+from durable_nb.runtime.ports import SYSTEM
 from durable_nb.stores import refusals
 from durable_nb.stores.open import default_store, open_store, use_store
+from durable_nb.stores.protocol import Session
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,8 +36,7 @@ def runs(desk: Desk, line: Namespace) -> pd.DataFrame:
 
     frame = views.runs()
     frame["tags"] = [json.loads(tags) for tags in frame["tags"]]
-    for time in ("created_at", "updated_at"):
-        frame[time] = frame[time].dt.floor("s")
+    _to_the_second(frame)
     return frame.drop(columns="workdir") if frame["workdir"].isna().all() else frame
 
 
@@ -54,7 +59,7 @@ def use(desk: Desk, line: Namespace) -> None:
 
 
 def show(desk: Desk, line: Namespace) -> Handle:
-    """A run's timeline, with buttons if it waits."""
+    """Everything about a run, a page of its steps at a time."""
     run = desk.run(line.id)
     run.show(Look(opened=True))
     return desk.drawn(run)
@@ -70,10 +75,69 @@ def reject(desk: Desk, line: Namespace) -> Handle:
 
 
 def resume(desk: Desk, line: Namespace) -> Handle:
-    """Go on with a run that died or failed."""
+    """Go on with a run that died or failed, or with its conversation."""
     run = desk.run(line.id, line.agent)
+    if line.prompt:
+        return desk.drawn(say(run, " ".join(line.prompt), take_over=line.take_over))
     run.resume(take_over=line.take_over)
     return desk.drawn(run)
+
+
+def fork_run(desk: Desk, line: Namespace) -> Handle:
+    """Branch a run at a step. The same line again is the same fork."""
+    run = desk.run(line.id, line.agent)
+    made = fork(run, at=line.at, prompt=line.prompt, edit=line.edits, execution_id=line.new_id)
+    return desk.drawn(made)
+
+
+def cancel(desk: Desk, line: Namespace) -> Handle:
+    """End a run. One that is cancelled already stays as it is."""
+    run = desk.run(line.id)
+    if status_of(run.log()) != "cancelled":
+        run.store.cancel(line.id, by=line.by or SYSTEM.user())
+    run.show(Look())
+    return desk.drawn(run)
+
+
+class Gone(tuple[str, ...]):
+    """Ids of runs that were forgotten, or would be; shown as a sentence."""
+
+    dry_run = False
+
+    def __repr__(self) -> str:
+        runs = f"{len(self)} run{'' if len(self) == 1 else 's'}"
+        said = f"{runs} would be forgotten" if self.dry_run else f"{runs} forgotten"
+        return f"{said}: {', '.join(map(word, self))}" if self else said
+
+
+def prune(desk: Desk, line: Namespace) -> Gone:
+    """Forget runs that ended long ago."""
+    gone = Gone(
+        default_store().prune(
+            line.older_than, tags=line.tag, status=line.status, dry_run=line.dry_run
+        )
+    )
+    gone.dry_run = line.dry_run
+    return gone
+
+
+def export(desk: Desk, line: Namespace) -> None:
+    """Copy the store."""
+    from durable_nb.stores.export import export
+
+    path = Path(line.path).expanduser().absolute()
+    size = export(default_store(), path)
+    print(f"durable_nb: {line.path} · {size:,} bytes")  # noqa: T201  # what the cell shows
+
+
+def sessions(desk: Desk, line: Namespace) -> pd.DataFrame:
+    """The conversations, the one with the newest run first."""
+    import pandas as pd
+
+    frame = pd.DataFrame(default_store().sessions(), columns=[f.name for f in fields(Session)])
+    for time in ("created_at", "updated_at"):
+        frame[time] = pd.to_datetime(frame[time], utc=True)
+    return _to_the_second(frame)
 
 
 def list_agents(desk: Desk, line: Namespace) -> pd.DataFrame:
@@ -86,6 +150,12 @@ def list_agents(desk: Desk, line: Namespace) -> pd.DataFrame:
         for variable, each in found.items()
     ]
     return pd.DataFrame(rows, columns=["variable", "agent", "tools", "store"])
+
+
+def _to_the_second(frame: pd.DataFrame) -> pd.DataFrame:
+    for time in ("created_at", "updated_at"):
+        frame[time] = frame[time].dt.floor("s")
+    return frame
 
 
 def _refuse_without_folder(path: Path | None) -> None:
@@ -113,11 +183,16 @@ def _decide(desk: Desk, line: Namespace, decision: Resume) -> Handle:
 
 COMMANDS: dict[str, Callable[[Desk, Namespace], object]] = {
     "runs": runs,
+    "sessions": sessions,
     "pending": pending,
+    "agents": list_agents,
     "use": use,
     "show": show,
+    "resume": resume,
     "approve": approve,
     "reject": reject,
-    "resume": resume,
-    "agents": list_agents,
+    "fork": fork_run,
+    "cancel": cancel,
+    "prune": prune,
+    "export": export,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from durable_nb.model.errors import AgentMismatch
@@ -69,5 +70,8 @@ class Desk:
         store = default_store()
         key = store_key(store), execution_id
         if key not in self._runs:
-            self._runs[key] = LocalRun(store, execution_id, agent=agent, screen=self._screen)
+            beside = partial(self._local, agent=agent)
+            self._runs[key] = LocalRun(
+                store, execution_id, agent=agent, screen=self._screen, beside=beside
+            )
         return self._runs[key]

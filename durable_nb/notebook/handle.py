@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from collections.abc import Generator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 from durable_nb.core.nodes import Checkpoint, listing, status_of
 from durable_nb.core.state import State, state_of
@@ -12,7 +12,9 @@ from durable_nb.model.entries import End, Log
 from durable_nb.model.errors import DurableError, RunIsLive, RunPaused
 from durable_nb.model.messages import Message
 from durable_nb.notebook.local import LocalRun
+from durable_nb.notebook.onward import fork, say
 from durable_nb.notebook.portrait import Look
+from durable_nb.notebook.waiting import clicks_awaited
 from durable_nb.notebook.words import word
 
 if TYPE_CHECKING:
@@ -34,9 +36,12 @@ class Handle:
     A decision made through it is bound to the pause that its card showed.
     """
 
-    def __init__(self, run: LocalRun, *, drawn_in: int | None = None) -> None:
+    def __init__(
+        self, run: LocalRun, *, drawn_in: int | None = None, patience: float | None = None
+    ) -> None:
         self._run = run
         self._drawn_in = drawn_in
+        self._patience = patience
 
     def __repr__(self) -> str:
         try:
@@ -101,19 +106,40 @@ class Handle:
         """Say no; the model reads `note`."""
         return self._decide(Resume(approved=False, reason=note, by=by), pause)
 
-    def resume(self, *, take_over: bool = False) -> Handle:
-        """Go on with a run that died or failed, in this cell."""
+    def resume(self, *, prompt: str | None = None, take_over: bool = False) -> Handle:
+        """Go on with a run that died or failed, in this cell. With a `prompt`, go on with its
+        conversation: the handle of the run that says it."""
+        if prompt is not None:
+            return Handle(say(self._run, prompt, take_over=take_over), drawn_in=cell_number())
         self._run.resume(take_over=take_over)
         return self._drawn()
 
+    def fork(
+        self,
+        at: str | int | None = None,
+        *,
+        prompt: str | None = None,
+        edit: Mapping[str, object] | None = None,
+        execution_id: str | None = None,
+    ) -> Handle:
+        """Branch the run at a step, in this cell: the handle of the fork. The same again is the
+        same fork; `execution_id` names another one."""
+        run = fork(self._run, at=at, prompt=prompt, edit=edit, execution_id=execution_id)
+        return Handle(run, drawn_in=cell_number())
+
     def wait(self, timeout: float | None = None) -> Handle:
-        """Until nothing that a click started drives the run. Raises `RunIsLive` after `timeout`
-        seconds."""
+        """Until nothing that a click started drives the run; `await handle.wait()` until nothing
+        waits for a click, either. Raises `RunIsLive` or `RunPaused` after `timeout` seconds."""
         if not self._run.wait(timeout):
             raise RunIsLive(
                 f"run {self.execution_id!r} still works after {timeout:g} s; it goes on by itself"
             )
-        return self
+        if timeout is None:
+            return self
+        return Handle(self._run, drawn_in=self._drawn_in, patience=timeout)
+
+    def __await__(self) -> Generator[Any, None, Handle]:
+        return self._awaited().__await__()
 
     def show(self, *, opened: bool = True) -> Handle:
         """A card with the run's timeline in this cell."""
@@ -123,6 +149,12 @@ class Handle:
     def _decide(self, decision: Resume, pause: int | None) -> Handle:
         self._run.decide(decision, self._run.shown if pause is None else pause)
         return self._drawn()
+
+    async def _awaited(self) -> Handle:
+        if self.pending is not None and self._drawn_in != cell_number():
+            self.show(opened=False)  # the buttons belong to the cell that waits for them
+        await clicks_awaited(self._run, self._patience)
+        return self
 
     def _drawn(self) -> Handle:
         """This handle, whose card the running cell shows already."""

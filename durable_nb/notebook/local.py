@@ -54,13 +54,16 @@ class LocalRun:
         *,
         agent: Callable[[], Agent],
         screen: Screen,
+        beside: Callable[[str], LocalRun],
     ) -> None:
         self.store = store
         self.execution_id = execution_id
         self.agent = agent
+        self.beside = beside
+        """Another run of the same agent."""
         self.shown: int | None = None
         """The number of the pause that a card showed last."""
-        self._screen = screen
+        self.screen = screen
         self._cards: deque[Card] = deque(maxlen=CARDS)
         self._drawing = threading.RLock()
         self._drive: Future[None] | None = None
@@ -208,7 +211,7 @@ class LocalRun:
 
     def _shown_while(self, run: Drive) -> AbstractContextManager[None]:
         """Where somebody can watch, the cards follow the run; a file gets the last one alone."""
-        if self._screen.clickable() and self._screen.redraws():
+        if self.screen.follows():
             return beating(run, self.redraw, self._say)
         return nullcontext()
 
@@ -221,10 +224,10 @@ class LocalRun:
 
     def _draw(self, paint: Callable[[Look], Portrait], question: Question | None) -> None:
         why_not = self._cannot_ask() if question else ()
-        cards = list(self._cards) if self._screen.redraws() else list(self._cards)[-1:]
+        cards = list(self._cards) if self.screen.redraws() else list(self._cards)[-1:]
         for card in cards:
             card.draw(paint(self._look(card.look, why_not)))
-            if question and not why_not and card is cards[-1] and self._screen.clickable():
+            if question and not why_not and card is cards[-1] and self.screen.clickable():
                 card.ask(question, self.click)
             else:
                 card.erase_buttons()

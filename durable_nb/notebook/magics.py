@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+import traitlets
 from IPython.core.magic import Magics, cell_magic, line_cell_magic, magics_class
-from traitlets import Bool, Enum, Float
 
 from durable_nb.model.errors import InvalidInput
-from durable_nb.notebook import parse
+from durable_nb.notebook import manual, parse
+from durable_nb.notebook.config import SETTINGS, Decided, decided
+from durable_nb.notebook.grammar import SQL
+from durable_nb.notebook.prompt import fill_line
 from durable_nb.notebook.screen import Screen
 
 if TYPE_CHECKING:
@@ -32,21 +36,22 @@ def past_our_frames(trace: TracebackType | None) -> TracebackType | None:
     return inner or trace
 
 
+def _setting(name: str) -> Any:
+    """A trait for `%config`. It takes any value: `config` says in words what is wrong with one."""
+    help = f"{manual.meaning(SETTINGS[name])}; None: nothing is said here"
+    return traitlets.Any(None, help=help).tag(config=True)
+
+
 @magics_class
 class DurableMagics(Magics):
-    """`%durable`, `%%durable` and `%%durable_sql`."""
+    """`%durable`, `%%durable` and `%%durable_sql`. `config` says who decides what."""
 
-    on_pause = Enum(
-        parse.POLICIES,
-        default_value="continue",
-        help="Where a person has to decide: continue with the next cell, stop, or wait.",
-    ).tag(config=True)
-    timeout = Float(
-        None, allow_none=True, help="Seconds that a cell waits where on_pause is 'wait'."
-    ).tag(config=True)
-    buttons = Bool(
-        None, allow_none=True, help="Show buttons; None: where somebody seems to be there."
-    ).tag(config=True)
+    on_pause = _setting("on_pause")
+    timeout = _setting("timeout")
+    quiet = _setting("quiet")
+    headless = _setting("headless")
+    live = _setting("live")
+    store = _setting("store")
 
     _desk: Desk | None = None
 
@@ -56,12 +61,21 @@ class DurableMagics(Magics):
 
         if self._desk is None:
             shell = cast("InteractiveShell", self.shell)
-            self._desk = Desk(shell.user_ns, Screen(shell, lambda: self.buttons))
+            self._desk = Desk(shell.user_ns, Screen(shell, self._decided))
         return self._desk
+
+    @traitlets.observe("store")
+    def _use(self, change: dict[str, Any]) -> None:
+        """`%config DurableMagics.store`; None goes back to where it was."""
+        from durable_nb.stores.open import open_store, use_store
+
+        self._decided()  # raises for what is no place of a store
+        place = change["new"]
+        use_store(None if place is None else open_store(place))
 
     @line_cell_magic
     def durable(self, line: str, cell: str | None = None) -> object:
-        """Run an agent on a prompt, or look at runs: see `%%durable --help`, `%durable --help`."""
+        """Run an agent on a prompt, or look at runs: see `%durable help`."""
         try:
             return self._look(line) if cell is None else self._run(line, cell)
         except parse.HelpAsked as asked:
@@ -70,6 +84,8 @@ class DurableMagics(Magics):
         except BaseException as error:
             error.__traceback__ = past_our_frames(error.__traceback__)
             raise
+
+    cast(Any, durable).getdoc = manual.whole  # what `%durable?` shows
 
     @cell_magic
     def durable_sql(self, line: str, cell: str) -> object:
@@ -80,22 +96,31 @@ class DurableMagics(Magics):
             print(asked)  # noqa: T201  # asked for
             return None
 
+    cast(Any, durable_sql).getdoc = partial(manual.of, SQL)
+
     def _run(self, line: str, cell: str) -> Handle:
         from durable_nb.notebook.cell import run_cell
 
-        parsed = parse.run_line(line)
-        parsed.on_pause = parsed.on_pause or self.on_pause
-        parsed.timeout = parsed.timeout or self.timeout
-        handle = run_cell(self.desk, parsed, cell, cell=self._cell_id())
+        parsed = parse.run_line(fill_line(line, self.desk.names))
+        how = self._decided(
+            on_pause=parsed.on_pause, timeout=parsed.timeout, quiet=parsed.quiet or None
+        )
+        handle = run_cell(self.desk, parsed, cell, how=how, cell=self._cell_id())
         return self._named(parsed.name, handle)
 
     def _look(self, line: str) -> object:
         from durable_nb.notebook.commands import COMMANDS
         from durable_nb.notebook.hints import hinting
 
-        parsed = parse.command_line(line)
+        typed, silenced = parse.silenced(line)
+        parsed = parse.command_line(typed)
+        self._decided()
         with hinting(getattr(parsed, "id", None)):
-            return COMMANDS[parsed.command](self.desk, parsed)
+            value = COMMANDS[parsed.command](self.desk, parsed)
+        return None if silenced else value
+
+    def _decided(self, **options: object) -> Decided:
+        return decided(lambda name: getattr(self, name), **options)
 
     def _query(self, line: Namespace, query: str) -> object:
         from durable_nb import views

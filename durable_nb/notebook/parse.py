@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from keyword import iskeyword
 from typing import Any, NoReturn
 
+from durable_nb.core.age import age
 from durable_nb.core.near import did_you_mean
 from durable_nb.model.errors import InvalidInput
+from durable_nb.notebook import config, manual
+from durable_nb.notebook.grammar import COMMANDS, RUN, SQL, Argument, Kind, Line
 
-POLICIES = ("continue", "stop", "wait")
-IN_A_SHELL = ("answer", "cancel", "doctor", "export", "fork", "prune", "run", "sessions", "tour")
+IN_A_SHELL = ("answer", "doctor", "run", "tour")
 
 
 class HelpAsked(Exception):
@@ -30,9 +31,17 @@ class _Help(argparse.Action):
 
 
 class _Parser(argparse.ArgumentParser):
-    def __init__(self, **options: Any) -> None:
-        super().__init__(add_help=False, allow_abbrev=False, **options)
-        self.add_argument("-h", "--help", action=_Help, nargs=0, help="print this")
+    """The parser of a line of the grammar."""
+
+    def __init__(self, line: Line, prog: str) -> None:
+        super().__init__(prog=prog, add_help=False, allow_abbrev=False)
+        self._line = line
+        self.add_argument("-h", "--help", action=_Help, nargs=0)
+        for each in line.arguments:
+            _add(self, each)
+
+    def format_help(self) -> str:
+        return manual.of(self._line)
 
     def error(self, message: str) -> NoReturn:
         raise InvalidInput(f"{self.prog}: {message}; see {self.prog} --help")
@@ -40,40 +49,29 @@ class _Parser(argparse.ArgumentParser):
 
 def run_line(line: str) -> argparse.Namespace:
     """`%%durable AGENT …`"""
-    parsed = _run_parser().parse_args(words(line))
-    _check_id(parsed.id)
-    waits = parsed.on_pause == "wait"
-    if parsed.timeout is not None and parsed.on_pause is not None and not waits:
-        raise InvalidInput("--timeout belongs to --on-pause wait; drop it, or wait")
-    return parsed
-
-
-def _check_id(execution_id: str | None) -> None:
-    """IPython has filled each `{hole}` that it could by now."""
-    if execution_id is not None and (hole := re.search(r"\{[^{}]*\}", execution_id)):
-        raise InvalidInput(
-            f"--id {execution_id}: nothing here fills {hole[0]}; define it first, or leave it out"
-        )
+    return _Parser(RUN, RUN.name).parse_args(words(line))
 
 
 def command_line(line: str) -> argparse.Namespace:
     """`%durable …`: `parsed.command` says which."""
-    typed = words(line) or ["runs"]
-    if typed[0] == "help":
-        typed = [*typed[1:2], "--help"]
-    parser, commands = _command_parser()
-    _check_command(typed, commands)
-    parsed, extra = parser.parse_known_args(typed)
+    name, *rest = words(line) or ["runs"]
+    if name in ("help", "-h", "--help") and not rest:
+        raise HelpAsked(manual.whole())
+    if name == "help":
+        name, rest = rest[0], ["--help"]
+    parser = _Parser(_command(name, rest), f"%durable {name}")
+    parsed, extra = parser.parse_known_args(rest)
     if extra:
-        commands[parsed.command].error(f"unrecognized arguments: {' '.join(extra)}")
+        parser.error(f"unrecognized arguments: {' '.join(extra)}")
     if "edits" in parsed:
-        parsed.edits = _edits(parsed.edits)
+        parsed.edits = dict(parsed.edits) or None
+    parsed.command = name
     return parsed
 
 
 def sql_line(line: str) -> argparse.Namespace:
     """`%%durable_sql …`"""
-    parsed = _sql_parser().parse_args(words(line))
+    parsed = _Parser(SQL, SQL.name).parse_args(words(line))
     parsed.frames = [name for each in parsed.frames for name in each.split(",") if name]
     return parsed
 
@@ -85,89 +83,59 @@ def words(line: str) -> list[str]:
     try:
         return list(lexer)
     except ValueError as error:
-        raise InvalidInput(f"{line.strip()!r} opens a quote that it does not close") from error
+        raise InvalidInput(
+            f"{line.strip()!r} opens a quote that it does not close; put the text with the quote "
+            "in it between quotes of the other kind"
+        ) from error
 
 
-def _run_parser() -> _Parser:
-    parser = _Parser(prog="%%durable", description="Run an agent; the cell's body is the prompt.")
-    parser.add_argument("agent", help="a variable that holds an agent, or an agent's name")
-    parser.add_argument("--id", help="the run's execution_id; else one made of agent and prompt")
-    parser.add_argument("--new", action="store_true", help="a run of its own each time: ID-2, …")
-    parser.add_argument("-o", dest="name", type=_variable, help="a variable for the run's handle")
-    parser.add_argument("--on-pause", choices=POLICIES, help="where a person has to decide")
-    parser.add_argument("--timeout", type=_seconds, help="seconds that --on-pause wait waits")
-    parser.add_argument("--quiet", action="store_true", help="no card, unless you have to decide")
-    return parser
+def silenced(line: str) -> tuple[str, bool]:
+    """The line without the `;` that ends it, and whether there was one: nothing is shown then."""
+    typed = line.rstrip()
+    return typed.removesuffix(";"), typed.endswith(";")
 
 
-def _check_command(typed: Sequence[str], commands: Mapping[str, _Parser]) -> None:
-    """Refuse what is no command here, with the one that was meant, or with where it is one."""
-    name, *rest = typed
-    if name.startswith("-") or name in commands:
-        return
+def _command(name: str, rest: Sequence[str]) -> Line:
+    """The command of that name. What is none is refused with the one that was meant, or with where
+    it is one."""
+    known = {each.name: each for each in COMMANDS}
+    if name in known:
+        return known[name]
     if name in IN_A_SHELL:
         raise InvalidInput(
             f"%durable has no {name}; in a shell: {shlex.join(['durable-nb', name, *rest])} "
             "(with --store PATH if you chose another store here)"
         )
     raise InvalidInput(
-        f"%durable has no command {name!r}{did_you_mean(name, commands)}; see %durable help"
+        f"%durable has no command {name!r}{did_you_mean(name, known)}; see %durable help"
     )
 
 
-def _command_parser() -> tuple[_Parser, Mapping[str, _Parser]]:
-    """The parser of `%durable`, and those of its commands."""
-    parser = _Parser(prog="%durable", description="Look at runs, decide, go on.")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    commands.add_parser("runs", help="all runs as a DataFrame; the same as %%durable alone")
-    commands.add_parser("pending", help="what waits for you, with buttons")
-    commands.add_parser("agents", help="the agents that are defined here")
-    use = commands.add_parser("use", help="choose the store")
-    use.add_argument("target", metavar="PATH", help="a path, or a variable with a store or agent")
-    _of_a_run(commands.add_parser("show", help="a run's timeline"))
-    resume = commands.add_parser("resume", help="go on with a run that died or failed")
-    _of_a_run(resume, driven=True)
-    resume.add_argument("--take-over", action="store_true", help="its owner is known to be stopped")
-    for name in ("approve", "reject"):
-        _decision(commands.add_parser(name, help=f"{name} what a run waits for"), name)
-    return parser, commands.choices
+def _add(parser: argparse.ArgumentParser, each: Argument) -> None:
+    """An argument of the grammar, in the words of argparse."""
+    how: dict[str, Any] = {"dest": each.dest or each.name.strip("-").replace("-", "_").lower()}
+    if each.is_option and not (each.takes or each.choices):
+        parser.add_argument(each.name, action="store_true", **how)
+        return
+    how |= {"type": _READ.get(each.kind, str), "metavar": each.takes or None}
+    how |= {"choices": each.choices or None}
+    if each.is_option:
+        how |= {"required": each.needed}
+        how |= {"action": "append", "default": []} if each.many else {}
+        parser.add_argument(each.name, **how)
+    else:
+        how |= {"nargs": "*" if each.many else None if each.needed else "?", "metavar": each.name}
+        parser.add_argument(how.pop("dest"), **how)
 
 
-def _of_a_run(parser: argparse.ArgumentParser, *, driven: bool = False) -> None:
-    parser.add_argument("id", metavar="ID", help="the run's execution_id")
-    if driven:
-        parser.add_argument(
-            "--agent", metavar="VARIABLE", help="its agent, if several have its name"
-        )
+def _reader(read: Callable[[str], object], called: str) -> Callable[[str], object]:
+    """`read` under the name by which argparse complains: `invalid NAME value: 'x'`."""
 
+    def reader(text: str) -> object:
+        return read(text)
 
-def _decision(parser: argparse.ArgumentParser, name: str) -> None:
-    _of_a_run(parser, driven=True)
-    parser.add_argument("--pause", type=int, metavar="N", help="the number that its card shows")
-    parser.add_argument("--by", help="who decides; else you")
-    parser.add_argument("--note", help="the reason; the model reads it")
-    if name == "approve":
-        edits = {"action": "append", "default": [], "metavar": "NAME=JSON", "dest": "edits"}
-        parser.add_argument("--set", **edits, help="run the tool with another argument")  # type: ignore[arg-type]  # options by name
-
-
-def _sql_parser() -> _Parser:
-    parser = _Parser(prog="%%durable_sql", description="DuckDB over a fresh mirror of the store.")
-    parser.add_argument("-o", dest="name", type=_variable, help="a variable for the DataFrame")
-    parser.add_argument(
-        "--with", dest="frames", action="append", default=[], help="DataFrames to query as well"
-    )
-    return parser
-
-
-def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 < seconds < float("inf"):
-        raise ValueError(text)
-    return seconds
-
-
-_seconds.__name__ = "number of seconds"  # argparse says: invalid number of seconds value: 'x'
+    reader.__name__ = called
+    return reader
 
 
 def _variable(text: str) -> str:
@@ -176,20 +144,34 @@ def _variable(text: str) -> str:
     return text
 
 
-_variable.__name__ = "variable's name"
+def _age(text: str) -> object:
+    try:
+        return age(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
-def _edits(given: Sequence[str]) -> dict[str, object] | None:
-    return dict(map(_edit, given)) or None
+def _place(text: str) -> int | str:
+    return int(text) if text.isascii() and text.isdigit() else text
 
 
 def _edit(text: str) -> tuple[str, object]:
     name, equals, value = text.partition("=")
     try:
         if not (name.isidentifier() and equals):
-            raise ValueError
+            raise ValueError(text)
         return name, json.loads(value)
     except ValueError as error:
-        raise InvalidInput(
-            f"--set takes NAME=JSON, such as --set amount=90 or --set 'note=\"text\"', not {text!r}"
+        raise argparse.ArgumentTypeError(
+            f"takes NAME=JSON, such as --set amount=90 or --set 'note=\"text\"', not {text!r}"
         ) from error
+
+
+_READ: Mapping[Kind, Callable[[str], object]] = {
+    "pause": _reader(int, "number"),
+    "seconds": _reader(config.seconds, "number of seconds"),
+    "variable": _reader(_variable, "variable's name"),
+    "age": _age,
+    "place": _place,
+    "edit": _edit,
+}

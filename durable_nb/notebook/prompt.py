@@ -1,13 +1,17 @@
-"""A cell's body as a prompt: its holes filled, and the run's id made of it."""
+"""A cell's body as a prompt: its holes filled, and the run's id made of it. And a line's holes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import sha256
+from typing import TypeAlias
 
 from durable_nb.model.errors import InvalidInput
 
-OPEN, CLOSE = "{{", "}}"
+Marks: TypeAlias = tuple[str, str]
+
+BODY: Marks = ("{{", "}}")
+LINE: Marks = ("{", "}")
 
 
 def fill(body: str, names: Mapping[str, object]) -> str:
@@ -15,14 +19,24 @@ def fill(body: str, names: Mapping[str, object]) -> str:
 
     Raises `InvalidInput` for a hole that is not Python, or that raises.
     """
-    before, opened, after = body.partition(OPEN)
+    return _filled(body, names, BODY).strip()
+
+
+def fill_line(line: str, names: Mapping[str, object]) -> str:
+    """A line of `%%durable` with what IPython leaves of `{{ expression }}` there filled, too: it has
+    taken one pair of braces away by then. A name that it does not know is an error here."""
+    return _filled(line, names, LINE)
+
+
+def _filled(text: str, names: Mapping[str, object], marks: Marks) -> str:
+    before, opened, after = text.partition(marks[0])
     filled = [before]
     while opened:
-        expression, after = _hole(after)
-        filled.append(_value(expression, names))
-        before, opened, after = after.partition(OPEN)
+        expression, after = _hole(after, marks)
+        filled.append(_value(expression, names, marks))
+        before, opened, after = after.partition(marks[0])
         filled.append(before)
-    return "".join(filled).strip()
+    return "".join(filled)
 
 
 def automatic_id(agent: str, prompt: str) -> str:
@@ -31,28 +45,35 @@ def automatic_id(agent: str, prompt: str) -> str:
     return f"{agent}-{sha256(text).hexdigest()[:8]}"
 
 
-def _value(expression: str, names: Mapping[str, object]) -> str:
+def _value(expression: str, names: Mapping[str, object], marks: Marks) -> str:
     try:
         return str(eval(expression, dict(names)))  # the user's own code and kernel
     except Exception as error:
         what = f"{type(error).__name__}: {error}"
-        raise InvalidInput(f"the hole {{{{ {expression} }}}}: {what}; nothing was run") from error
+        raise InvalidInput(
+            f"the hole {_marked(expression, marks)}: {what}; nothing was run"
+        ) from error
 
 
-def _hole(text: str) -> tuple[str, str]:
-    """The expression that `text` begins with, and what follows its `}}`. An expression may hold
-    braces itself, so it ends at the first `}}` that leaves it whole."""
-    end = text.find(CLOSE)
-    shortest = text[: max(end, 0)].strip()
+def _hole(text: str, marks: Marks) -> tuple[str, str]:
+    """The expression that `text` begins with, and what follows its closing mark. An expression may
+    hold braces itself, so it ends at the first mark that leaves it whole."""
+    opening, close = marks
+    end = text.find(close)
+    shortest = text[: max(end, 0)].strip() or text[:40].strip()
     while end >= 0:
         expression = text[:end].strip()
         if _is_python(expression):
-            return expression, text[end + len(CLOSE) :]
-        end = text.find(CLOSE, end + 1)
+            return expression, text[end + len(close) :]
+        end = text.find(close, end + 1)
     raise InvalidInput(
-        f"the hole {{{{ {shortest or text[:40].strip()} }}}} of the prompt is not a Python "
-        "expression; to write two braces as text, use {{ '{{' }}"
+        f"the hole {_marked(shortest, marks)} is not a Python expression; to write {opening} as "
+        f"text, write {_marked(repr(opening), marks)}"
     )
+
+
+def _marked(expression: str, marks: Marks) -> str:
+    return f"{marks[0]} {expression} {marks[1]}"
 
 
 def _is_python(expression: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -11,28 +12,37 @@ from IPython.core.displaypub import DisplayPublisher
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+    from durable_nb.notebook.config import Decided
+
 
 class Screen:
-    """`wanted` is what the user said about buttons; None leaves it to us."""
+    """`decided` says what was decided about headless cells and live cards."""
 
-    def __init__(self, shell: InteractiveShell, wanted: Callable[[], bool | None]) -> None:
+    def __init__(self, shell: InteractiveShell, decided: Callable[[], Decided]) -> None:
         self._shell = shell
-        self._wanted = wanted
+        self._decided = decided
 
     def clickable(self) -> bool:
-        """Whether buttons make sense: as the user said, else as `DURABLE_NB_HEADLESS` says, else
-        where a kernel's user can be asked (nbclient, nbconvert and papermill have nobody)."""
-        wanted = self._wanted()
-        if wanted is not None:
-            return wanted
-        if os.environ.get("DURABLE_NB_HEADLESS", "0") not in ("", "0"):
-            return False
+        """Whether buttons make sense: as was decided, else where a kernel's user can be asked
+        (nbclient, nbconvert and papermill have nobody)."""
+        headless = self._decided().headless
+        if headless is not None:
+            return not headless
         kernel: Any = getattr(self._shell, "kernel", None)
         return bool(getattr(kernel, "_allow_stdin", False))
+
+    def follows(self) -> bool:
+        """Whether cards show what goes on: where somebody can watch; a file gets the last one."""
+        return self._decided().live and self.clickable() and self.redraws()
 
     def redraws(self) -> bool:
         """A terminal has printed what it was shown."""
         return type(self._shell.display_pub) is not DisplayPublisher
+
+    def clicks_while_awaiting(self) -> bool:
+        """Whether a click arrives while a cell awaits something: ipykernel 6 holds it back."""
+        ipykernel = sys.modules.get("ipykernel")
+        return ipykernel is None or ipykernel.version_info[0] >= 7
 
 
 def notebook_name() -> str | None:

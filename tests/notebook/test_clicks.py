@@ -18,7 +18,7 @@ CELL = "%%durable bot --id refund-1042 -o h\nRefund order 1042\n"
 @pytest.fixture
 def notebook(notebook: Notebook) -> Notebook:
     """Somebody is there."""
-    notebook("%config DurableMagics.buttons = True")
+    notebook("%config DurableMagics.headless = False")
     return notebook
 
 
@@ -215,7 +215,7 @@ def test_pending_without_anything_says_so(notebook: Notebook) -> None:
 
 
 def test_with_nobody_there_the_card_is_static(notebook: Notebook, bot: Agent) -> None:
-    notebook("%config DurableMagics.buttons = None")
+    notebook("%config DurableMagics.headless = None")
     ran = notebook(CELL)
     assert "waiting for you" in ran.card
     assert ran.buttons == []

@@ -18,7 +18,7 @@ from tests.support.provider_server import ProviderServer, Trouble, says
 def watched(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> Notebook:
     """Somebody is there, with a key."""
     monkeypatch.setenv("OPENAI_COMPATIBLE_API_KEY", "of-the-compatible-77aa")
-    notebook("%config DurableMagics.buttons = True")
+    notebook("%config DurableMagics.headless = False")
     return notebook
 
 

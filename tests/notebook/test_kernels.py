@@ -125,7 +125,7 @@ def test_runs_work_where_an_event_loop_runs(kernel: Kernel) -> None:
 def test_buttons_are_there_only_where_somebody_is(kernel: Kernel) -> None:
     assert "buttons" in kernel(CELL)
     assert "buttons" not in kernel("os.environ['DURABLE_NB_HEADLESS'] = '1'\nh.show()")
-    assert "buttons" in kernel("%config DurableMagics.buttons = True\nh.show()")
+    assert "buttons" in kernel("%config DurableMagics.headless = False\nh.show()")
 
 
 def test_interrupting_a_model_call_ends_the_cell_and_leaves_the_run_resumable(

@@ -44,7 +44,7 @@ def said(notebook: Notebook) -> list[str]:
 
 
 def test_the_card_of_a_cell_says_which_tool_works(notebook: Notebook, said: list[str]) -> None:
-    notebook("%config DurableMagics.buttons = True")
+    notebook("%config DurableMagics.headless = False")
     ran = notebook(CELL)
     assert said[-1].startswith(AT_SLOW)
     assert ran.printed.strip() == "Out[3]:"
@@ -52,7 +52,7 @@ def test_the_card_of_a_cell_says_which_tool_works(notebook: Notebook, said: list
 
 
 def test_the_card_of_a_click_says_which_tool_works(notebook: Notebook, said: list[str]) -> None:
-    notebook("%config DurableMagics.buttons = True")
+    notebook("%config DurableMagics.headless = False")
     ran = notebook(CELL.replace("bot", "asker"))
     click(notebook, button(ran, "Approve"))
     assert said[-1].startswith(AT_SLOW)

@@ -60,7 +60,7 @@ def drawn(notebook: Notebook) -> list[str]:
 @pytest.fixture
 def watched(notebook: Notebook) -> Notebook:
     """Somebody is there."""
-    notebook("%config DurableMagics.buttons = True")
+    notebook("%config DurableMagics.headless = False")
     return notebook
 
 
