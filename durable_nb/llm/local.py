@@ -175,7 +175,8 @@ async def _refused(response: Response) -> ModelFailed:
             f"{CONTEXT}; set max_context_tokens={CONTEXT // 2} on the agent, then resume the run",
             status=status,
         )
-    return ModelFailed(f"the local model refused: {_words(error)}", status=status)
+    refusal = f"the local model refused: {_words(error)}; put that right, then resume the run"
+    return ModelFailed(refusal, status=status)
 
 
 def _words(error: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 from durable_nb.llm.protocol import ToolSpec
 from durable_nb.model.messages import Call, Message
 
-NONE = "none"
+_NONE = "none"
 _LONG, _SHORT = 400, 200  # characters that are shown of a message, and of a description or result
 _ITEMS = 8  # of a list whose length the schema leaves open
 _GREETINGS = ("Hello!", "Thank you, bye.", "Tell me a story.")
@@ -28,20 +28,22 @@ def choice_prompt(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> str
     by its own words, then the message."""
     done = f"{_described(tools[0])} [{tools[0].name}: done]"
     examples = [
-        *((greeting, NONE) for greeting in _GREETINGS),
+        *((greeting, _NONE) for greeting in _GREETINGS),
         *((_described(tool), tool.name) for tool in tools),
-        (done, NONE),
+        (done, _NONE),
     ]
     lines = [f"{said} => {name}" for said, name in examples]
     return "\n".join([*lines, f"{question(messages)} =>"])
 
 
 def choice_grammar(tools: Sequence[ToolSpec]) -> str:
-    names = [*(tool.name for tool in tools), NONE]
+    """One of the tools' names, or that it is none."""
+    names = [*(tool.name for tool in tools), _NONE]
     return _grammar(" | ".join(json.dumps(f" {name}") for name in names))
 
 
 def arguments_prompt(messages: Sequence[Message], tool: ToolSpec) -> list[dict[str, str]]:
+    """The question what to call that tool with: its signature, then the message."""
     wanted = f"{tool.name}({_signature(tool.schema)}): {_described(tool)}"
     return [
         _said("system", f"Write the arguments of the tool {tool.name} as JSON.\n{wanted}"),
@@ -55,17 +57,6 @@ def arguments_grammar(tool: ToolSpec) -> str:
     return _grammar(f"%json {json.dumps({'x-guidance': _SPACING, **_narrow(tool.schema)})}")
 
 
-def _narrow(schema: Any) -> Any:
-    if isinstance(schema, list):
-        return [_narrow(each) for each in schema]
-    if not isinstance(schema, Mapping):
-        return schema
-    bounds: dict[str, Any] = {"additionalProperties": False} if "properties" in schema else {}
-    if schema.get("type") == "array":
-        bounds = {"maxItems": _ITEMS}
-    return {**bounds, **{name: _narrow(each) for name, each in schema.items()}}
-
-
 def answer_prompt(messages: Sequence[Message]) -> list[dict[str, str]]:
     """The transcript as a chat of a system, a user and an assistant, the only roles it knows."""
     told = [_chat(message) for message in messages]
@@ -76,7 +67,7 @@ def answer_prompt(messages: Sequence[Message]) -> list[dict[str, str]]:
 
 def question(messages: Sequence[Message]) -> str:
     """The newest prompt on one line, with what tools have returned since."""
-    asked, results = since_prompt(messages)
+    asked, results = _since_prompt(messages)
     names = {call.id: call.tool for message in results for call in message.tool_calls}
     returned = (
         f" [{names.get(each.tool_call_id or '', 'tool')}: {_line(each.content, _SHORT)}]"
@@ -88,7 +79,7 @@ def question(messages: Sequence[Message]) -> str:
 
 def was_called(messages: Sequence[Message], call: Call) -> bool:
     """Whether the newest prompt has led to this very call already."""
-    _, results = since_prompt(messages)
+    _, results = _since_prompt(messages)
     return any(
         each.tool == call.tool and each.arguments == call.arguments
         for message in results
@@ -96,13 +87,24 @@ def was_called(messages: Sequence[Message], call: Call) -> bool:
     )
 
 
-def since_prompt(messages: Sequence[Message]) -> tuple[str, Sequence[Message]]:
+def _since_prompt(messages: Sequence[Message]) -> tuple[str, Sequence[Message]]:
     """The newest prompt's text, and what came after it."""
     told = list(messages)
     for at in range(len(told) - 1, -1, -1):
         if told[at].role == "user":
             return told[at].content, told[at + 1 :]
     return "", told
+
+
+def _narrow(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_narrow(each) for each in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    bounds: dict[str, Any] = {"additionalProperties": False} if "properties" in schema else {}
+    if schema.get("type") == "array":
+        bounds = {"maxItems": _ITEMS}
+    return {**bounds, **{name: _narrow(each) for name, each in schema.items()}}
 
 
 def _chat(message: Message) -> dict[str, str]:
