@@ -24,7 +24,8 @@ def scrubbed(text: str, more: Iterable[str] = ()) -> str:
     known |= {value: "[key]" for value in more if len(value) >= _SHORTEST and value not in known}
     for value in sorted(known, key=len, reverse=True):  # one key may begin another
         for form in _forms(value):
-            text = text.replace(form, known[value])
+            if len(form) >= _SHORTEST:  # blanks around a key may be most of it
+                text = text.replace(form, known[value])
     return text
 
 
