@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 import threading
+from itertools import product
 from typing import Any
 
 import cloudpickle
@@ -24,7 +25,7 @@ from pydantic_ai import (
 )
 from pydantic_ai.tools import ToolDefinition
 
-from durable_nb import Checkpointer, InvalidTool, Resume, call, current, interrupt
+from durable_nb import Agent, Checkpointer, InvalidTool, Resume, call, current, interrupt
 from durable_nb.runtime.tools import Tool as OurTool
 from tests.support.agents import bot, told
 from tests.support.ledger import Ledger
@@ -124,7 +125,7 @@ def test_of_a_tool_return_the_model_reads_the_value_and_of_a_picture_what_it_is(
     assert told(result) == ['{"picture":"[image/png, 3 bytes]"}']
 
 
-def pay_out(effects: Ledger, *, asks: bool, is_async: bool) -> Tool[None]:
+def pay_out(effects: Ledger, *, asks: bool, is_async: bool = False) -> Tool[None]:
     """A tool that needs approval: always, or it says so itself for more than 100."""
 
     def pay(context: RunContext[None], amount: int) -> str:
@@ -139,45 +140,40 @@ def pay_out(effects: Ledger, *, asks: bool, is_async: bool) -> Tool[None]:
     return Tool(pay_async if is_async else pay, name="pay", requires_approval=asks)
 
 
-@pytest.mark.parametrize("asks", [False, True])
-@pytest.mark.parametrize("is_async", [False, True])
-class TestApproval:
-    def test_a_tool_that_needs_approval_pauses_and_runs_once_it_has_it(
-        self, store: Checkpointer, effects: Ledger, asks: bool, is_async: bool
-    ):
-        tool = pay_out(effects, asks=asks, is_async=is_async)
-        agent = bot(store, [call("pay", amount=200), "done"], tool)
-        pending = agent.run("go", execution_id="r1").pending_interrupt
-        assert (pending["reason"], pending["context"]) == ("approval", {"amount": 200})
-        assert effects.lines == []
-        assert told(agent.resume("r1", resume_value=Resume(True))) == ["paid 200"]
-        assert effects.lines == ["200"]
+@pytest.fixture(params=product(("asks itself", "has to be asked"), ("sync", "async")), ids=" ".join)
+def payer(request: pytest.FixtureRequest, store: Checkpointer, effects: Ledger) -> Agent:
+    """An agent that pays 200, whichever way its tool needs approval."""
+    asks, how = request.param
+    tool = pay_out(effects, asks=asks == "has to be asked", is_async=how == "async")
+    return bot(store, [call("pay", amount=200), "done"], tool)
 
-    def test_it_runs_with_the_arguments_that_the_person_edited(
-        self, store: Checkpointer, effects: Ledger, asks: bool, is_async: bool
-    ):
-        tool = pay_out(effects, asks=asks, is_async=is_async)
-        agent = bot(store, [call("pay", amount=200), "done"], tool)
-        agent.run("go", execution_id="r1")
-        agent.resume("r1", resume_value=Resume(True, edited={"amount": 150}))
-        assert effects.lines == ["150"]
 
-    def test_a_rejection_does_not_run_it_and_reaches_the_model(
-        self, store: Checkpointer, effects: Ledger, asks: bool, is_async: bool
-    ):
-        tool = pay_out(effects, asks=asks, is_async=is_async)
-        agent = bot(store, [call("pay", amount=200), "done"], tool)
-        agent.run("go", execution_id="r1")
-        no = Resume(False, reason="too much", by="alice")
-        (text,) = told(agent.resume("r1", resume_value=no))
-        assert "[rejected by alice: too much]" in text
-        assert effects.lines == []
+def test_a_tool_that_needs_approval_pauses_and_runs_once_it_has_it(payer: Agent, effects: Ledger):
+    pending = payer.run("go", execution_id="r1").pending_interrupt
+    assert (pending["reason"], pending["context"]) == ("approval", {"amount": 200})
+    assert effects.lines == []
+    assert told(payer.resume("r1", resume_value=Resume(True))) == ["paid 200"]
+    assert effects.lines == ["200"]
+
+
+def test_an_approved_tool_runs_with_what_the_person_edited(payer: Agent, effects: Ledger):
+    payer.run("go", execution_id="r1")
+    payer.resume("r1", resume_value=Resume(True, edited={"amount": 150}))
+    assert effects.lines == ["150"]
+
+
+def test_a_rejection_does_not_run_the_tool_and_reaches_the_model(payer: Agent, effects: Ledger):
+    payer.run("go", execution_id="r1")
+    no = Resume(False, reason="too much", by="alice")
+    (text,) = told(payer.resume("r1", resume_value=no))
+    assert "[rejected by alice: too much]" in text
+    assert effects.lines == []
 
 
 def test_a_small_amount_needs_no_approval_of_a_tool_that_asks_for_it_itself(
     store: Checkpointer, effects: Ledger
 ):
-    tool = pay_out(effects, asks=False, is_async=False)
+    tool = pay_out(effects, asks=False)
     assert told(bot(store, [call("pay", amount=9), "done"], tool).run("go")) == ["paid 9"]
 
 
