@@ -34,10 +34,7 @@ def as_model(llm: object, settings: Mapping[str, Any] | None = None) -> Model:
     if isinstance(llm, type):
         raise InvalidInput(f"llm={llm!r} is a class; make a model of it: llm={llm.__name__}(...)")
     if callable(getattr(llm, "complete", None)):
-        if wanted:
-            raise InvalidInput(
-                f"model_settings go to a model by name or one of pydantic-ai's; {llm!r} has its own"
-            )
+        _check_none(wanted, llm)
         return cast("Model", llm)
     if _is_pydantic_ai(llm):
         theirs = cast("pydantic_ai.models.Model", llm)
@@ -46,6 +43,13 @@ def as_model(llm: object, settings: Mapping[str, Any] | None = None) -> Model:
         f"llm={llm!r} is no model; pass a name such as 'openai:gpt-5', an object with "
         "complete(messages, tools) -> Reply, or a model of pydantic-ai's"
     )
+
+
+def _check_none(settings: Mapping[str, Any], llm: object) -> None:
+    if settings:
+        raise InvalidInput(
+            f"model_settings go to a model by name or one of pydantic-ai's; {llm!r} has its own"
+        )
 
 
 def _is_pydantic_ai(llm: object) -> bool:

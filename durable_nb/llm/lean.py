@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import wraps
-from typing import Any
+from typing import Any, TypeAlias
 
 _PLACES = {  # where a client's requests are made, and what the history is called there
     "openai": (("chat.completions", "messages"), ("responses", "input")),
@@ -19,7 +19,7 @@ _PLACES = {  # where a client's requests are made, and what the history is calle
 _FORM = "durable_nb form"  # of a message that our translator made, so nobody else's
 _NOT_IN_BODY = ("betas", "extra_headers", "extra_query", "timeout")
 
-Create = Callable[..., Awaitable[Any]]
+Create: TypeAlias = Callable[..., Awaitable[Any]]
 
 
 def made_lean(model: object) -> None:

@@ -46,36 +46,6 @@ class Result(ToolReturnPart[str]):
         return str(self.content), []
 
 
-def sayable(message: Message) -> Message:
-    """The message as JSON in UTF-8 can say it. Half a surrogate pair (the name of a file that is
-    not UTF-8) or a NaN would keep a client from sending this request and every later one."""
-    calls = tuple(
-        replace(call, arguments=_sayable(call.arguments), id=_sayable(call.id))
-        for call in message.tool_calls
-    )
-    return replace(
-        message,
-        content=_sayable(message.content),
-        tool_calls=calls,
-        tool_call_id=_sayable(message.tool_call_id),
-        extra=_sayable(message.extra),
-    )
-
-
-def _sayable(value: Any) -> Any:
-    """The value with as many characters: places in a text stay."""
-    match value:
-        case str():
-            return _HALVES.sub("\ufffd", value)
-        case float() if not isfinite(value):
-            return str(value)
-        case list():
-            return [_sayable(each) for each in value]
-        case Mapping():
-            return {_sayable(name): _sayable(each) for name, each in value.items()}
-    return value
-
-
 class Translator:
     """Translates for one model, on any thread."""
 
@@ -111,7 +81,7 @@ class _Run:
         return len(self._messages) <= len(wanted) and all(map(is_, self._messages, wanted))
 
     def extend(self, wanted: list[Message]) -> None:
-        for message in map(sayable, wanted[len(self._messages) :]):
+        for message in map(_encodable, wanted[len(self._messages) :]):
             if message.role == "assistant":
                 self._tools.update((call.id, call.tool) for call in message.tool_calls)
                 self.translation.append(response_of(message))
@@ -135,3 +105,33 @@ class _Run:
         call_id = message.tool_call_id or ""
         result = message.content if message.content.strip() else EMPTY
         return Result(self._tools.get(call_id, "tool"), result, call_id)
+
+
+def _encodable(message: Message) -> Message:
+    """The message as JSON in UTF-8 can say it. Half a surrogate pair (the name of a file that is
+    not UTF-8) or a NaN would keep a client from sending this request and every later one."""
+    calls = tuple(
+        replace(call, arguments=_sayable(call.arguments), id=_sayable(call.id))
+        for call in message.tool_calls
+    )
+    return replace(
+        message,
+        content=_sayable(message.content),
+        tool_calls=calls,
+        tool_call_id=_sayable(message.tool_call_id),
+        extra=_sayable(message.extra),
+    )
+
+
+def _sayable(value: Any) -> Any:
+    """The value with as many characters: places in a text stay."""
+    match value:
+        case str():
+            return _HALVES.sub("\ufffd", value)
+        case float() if not isfinite(value):
+            return str(value)
+        case list():
+            return [_sayable(each) for each in value]
+        case Mapping():
+            return {_sayable(name): _sayable(each) for name, each in value.items()}
+    return value

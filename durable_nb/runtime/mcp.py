@@ -34,7 +34,8 @@ PATIENCE = 5.0  # seconds that a process which ends waits for its servers to lea
 
 
 class Server:
-    """A toolset as the user made it. It is copied, never entered, and travels to other processes."""
+    """A toolset as the user made it, most often an MCP server's. It is copied, never entered, and
+    travels to other processes."""
 
     def __init__(self, toolset: Toolset, context: Ask, handed: object = None) -> None:
         self.toolset = toolset
