@@ -40,6 +40,17 @@ _FOR_TESTS = ("test", "function")  # pydantic-ai's own, which say no reason why 
 _UNPRICED = (COMPATIBLE, "ollama")  # somebody's own server, whatever its models are called
 
 CUT = Failure("the stream was cut before its end", passing=True)
+_SILENT: Mapping[str | None, Failure] = {  # what it means that a reply ends so, and holds nothing
+    "length": Failure(
+        "the reply came to its limit of tokens before it said anything",
+        passing=False,
+        hint="raise max_tokens in model_settings",
+    ),
+    "content_filter": Failure(
+        "a filter let nothing of the reply through", passing=False, hint="ask in other words"
+    ),
+    "error": Failure("the model's reply could not be read", passing=True),
+}
 
 
 class Asker:
@@ -81,8 +92,8 @@ class Asker:
             )
         except Exception as error:  # noqa: BLE001  # a client may raise anything, with keys in it
             return failure_of(error)
-        if not _is_whole(self._model, response):
-            return CUT
+        if (failure := _failure_in(self._model, response)) is not None:
+            return failure
         name = response.model_name or self._model.model_name
         return Reply(message_of(response), _usage_of(response), name)
 
@@ -150,6 +161,16 @@ def _text_of(event: Any) -> str:
             return more
         case _:
             return ""
+
+
+def _failure_in(model: Model, response: ModelResponse) -> Failure | None:
+    """Why a response is no reply. One that is empty ends a run, unless it is empty for a reason."""
+    if not _is_whole(model, response):
+        return CUT
+    message = message_of(response)
+    if message.tool_calls or message.content.strip():
+        return None
+    return _SILENT.get(response.finish_reason)
 
 
 def _is_whole(model: Model, response: ModelResponse) -> bool:

@@ -30,7 +30,8 @@ from durable_nb.model.values import dumps, freeze
 
 KEY = "provider"
 APART = "\n\n"  # between texts that something else came between, as pydantic-ai has it
-_LEFT_OUT = ("usage", "timestamp", "kind", "state", "model_name", "finish_reason")
+_LEFT_OUT = ("usage", "timestamp", "kind", "state", "model_name")
+_AS_EVER = ("stop", "tool_call")  # why a reply ends; only another reason is stored
 _LEFT_OUT_DETAILS = ("timestamp", "finish_reason")  # both are in the log, or of no use later
 _SAID = {"text": ("content",), "tool-call": ("tool_name", "args", "tool_call_id")}
 
@@ -48,7 +49,8 @@ def message_of(response: ModelResponse) -> Message:
         for is_text, parts in groupby(response.parts, lambda part: isinstance(part, TextPart))
         if is_text
     )
-    return Message("assistant", APART.join(texts), calls, extra={KEY: _form(response)})
+    said = APART.join(texts) or (response.provider_details or {}).get("refusal", "")
+    return Message("assistant", said, calls, extra={KEY: _form(response)})
 
 
 def response_of(message: Message) -> ModelResponse:
@@ -112,6 +114,8 @@ def _form(response: ModelResponse) -> dict[str, Any]:
     whole = replace(response, parts=[]) if plain else response
     [form] = ModelMessagesTypeAdapter.dump_python([whole], mode="json")
     kept = _without(form, _LEFT_OUT)
+    if kept.get("finish_reason") in _AS_EVER:
+        del kept["finish_reason"]
     if details := _without(kept.pop("provider_details", {}), _LEFT_OUT_DETAILS):
         kept["provider_details"] = details
     if "@" in urlsplit(kept.get("provider_url", "")).netloc:

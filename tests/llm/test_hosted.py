@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from pydantic_ai.messages import ModelResponse
+from pydantic_ai.messages import ModelResponse, TextPart
 from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.usage import RequestUsage
 
@@ -263,6 +263,34 @@ def test_runs_on_several_threads_and_loops_share_a_model(name, monkeypatch):
 
         _on_loops(asked, 3)
     assert replies == ["hello"] * 9
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [("length", "raise max_tokens"), ("content_filter", "filter"), ("error", "in 2 attempts")],
+)
+def test_a_reply_that_was_stopped_before_it_said_anything_is_no_answer(reason, words):
+    model = as_model(FunctionModel(_ends_with(reason, "")), {"max_retries": 1})
+    with pytest.raises(ModelFailed, match=words):
+        ask(model, START)
+
+
+def test_why_a_reply_ends_early_is_stored_with_what_it_says():
+    reply = ask(as_model(FunctionModel(_ends_with("length", "half a"))), START)
+    assert reply.message.content == "half a"
+    assert reply.message.extra["provider"]["finish_reason"] == "length"
+
+
+def test_a_refusal_in_words_is_the_answer():
+    refuses = _ends_with("content_filter", "", provider_details={"refusal": "I can't."})
+    assert ask(as_model(FunctionModel(refuses)), START).message.content == "I can't."
+
+
+def _ends_with(reason: Any, text: str, **more: Any) -> Any:
+    def replies(messages: object, info: object) -> ModelResponse:
+        return ModelResponse([TextPart(text)] if text else [], finish_reason=reason, **more)
+
+    return replies
 
 
 def test_runs_that_begin_at_once_share_one_client(monkeypatch):
