@@ -14,11 +14,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from durable_nb.model.decisions import Resume
+from durable_nb.model.entries import Log
+from durable_nb.notebook.parts import Part
 from durable_nb.notebook.portrait import Live, Look, Portrait
 from durable_nb.notebook.render import bundle, live
 
 if TYPE_CHECKING:
-    from ipywidgets import Button, HBox
+    from ipywidgets import Box, Button, HBox
 
 ARMED_AFTER = 1.0  # s: the second half of a double click must not answer the next question
 
@@ -93,21 +95,36 @@ class Buttons:
 class Card:
     """A run's card in one cell. Drawing it again changes what that cell shows."""
 
-    def __init__(self, look: Look, *, quiet: bool = False) -> None:
+    def __init__(
+        self,
+        look: Look,
+        *,
+        quiet: bool = False,
+        inside: Callable[[Log], tuple[Part, ...] | None] = lambda _: None,
+    ) -> None:
         self.look = look
+        self.inside = inside
+        """What the card opens to; with None, its steps."""
         self._id = f"durable-{secrets.token_hex(8)}"
         self._drawn: dict[str, str] = {}
         self._quiet = quiet
         self._buttons: Buttons | None = None
         self._had_buttons = False
         self._heard: dict[str, str] | None = None
+        self._placed = False
+
+    def place(self) -> None:
+        """Take room in the cell that is running, for when a click gives it something to show."""
+        for each in (self._id, self._buttons_id, self._live_id):
+            publish({}, each, update=False)
+        self._placed = True
 
     def draw(self, portrait: Portrait) -> None:
         if self._quiet and not self._shown and portrait.tone not in ("amber", "red"):
             return
         drawn = bundle(portrait)
         if drawn != self._drawn:
-            _publish(drawn, self._id, update=self._shown)
+            publish(drawn, self._id, update=self._shown or self._placed)
             self._drawn = drawn
 
     def ask(self, question: Question, click: Callable[[Resume | None, int | None], None]) -> None:
@@ -118,7 +135,8 @@ class Card:
         if old is not None and old.question == question and not old.used:
             return
         self._buttons = Buttons(question, click, armed=not self._had_buttons)
-        _publish(_widget(self._buttons.box), self._buttons_id, update=self._had_buttons)
+        there = self._had_buttons or self._placed
+        publish(widget(self._buttons.box), self._buttons_id, update=there)
         self._had_buttons = True
         _close(old)
 
@@ -126,14 +144,14 @@ class Card:
         """Leave nothing of the buttons in the cell."""
         old, self._buttons = self._buttons, None
         if old is not None:
-            _publish({}, self._buttons_id, update=True)
+            publish({}, self._buttons_id, update=True)
             _close(old)
 
     def say(self, step: Live | None) -> None:
         """Show what is heard of the step in flight; with None, leave nothing of it in the cell."""
         said = live(step) if step and self._shown else {}
         if said != (self._heard or {}):
-            _publish(said, f"{self._id}-live", update=self._heard is not None)
+            publish(said, self._live_id, update=self._heard is not None or self._placed)
             self._heard = said
 
     @property
@@ -144,14 +162,20 @@ class Card:
     def _buttons_id(self) -> str:
         return f"{self._id}-buttons"
 
+    @property
+    def _live_id(self) -> str:
+        return f"{self._id}-live"
 
-def _publish(data: dict[str, Any], display_id: str, *, update: bool) -> None:
+
+def publish(data: dict[str, Any], display_id: str, *, update: bool) -> None:
+    """Show it in the cell that is running or, as an update, where it is shown already."""
     from IPython.display import display
 
     display(data, raw=True, display_id=display_id, update=update)
 
 
-def _widget(box: HBox) -> dict[str, Any]:
+def widget(box: Box) -> dict[str, Any]:
+    """A box of widgets as a display takes it, with a text for where they are dead."""
     view: dict[str, Any] = box._repr_mimebundle_()
     return {**view, "text/plain": "(buttons: they need a running kernel)"}
 

@@ -16,6 +16,8 @@ from durable_nb.notebook import agents
 from durable_nb.notebook.banner import store_line
 from durable_nb.notebook.desk import Desk
 from durable_nb.notebook.handle import Handle, Waiting
+from durable_nb.notebook.inspect_diff import Difference, difference_of
+from durable_nb.notebook.inspector import Inspector
 from durable_nb.notebook.onward import fork, say
 from durable_nb.notebook.portrait import Look
 from durable_nb.notebook.words import word
@@ -61,8 +63,13 @@ def use(desk: Desk, line: Namespace) -> None:
 def show(desk: Desk, line: Namespace) -> Handle:
     """Everything about a run, a page of its steps at a time."""
     run = desk.run(line.id)
-    run.show(Look(opened=True))
+    Inspector(run, page=line.page or 1, step=line.step).show()
     return desk.drawn(run)
+
+
+def diff(desk: Desk, line: Namespace) -> Difference:
+    """What changed between two steps."""
+    return difference_of(default_store(), line.id, line.a, line.b, other=line.other)
 
 
 def approve(desk: Desk, line: Namespace) -> Handle:
@@ -192,6 +199,7 @@ COMMANDS: dict[str, Callable[[Desk, Namespace], object]] = {
     "approve": approve,
     "reject": reject,
     "fork": fork_run,
+    "diff": diff,
     "cancel": cancel,
     "prune": prune,
     "export": export,

@@ -43,7 +43,8 @@ class Desk:
 
         Raises `UnknownExecution`, and `AgentMismatch` for a variable with another agent.
         """
-        name = default_store().load(execution_id).run.agent
+        run = self._local(execution_id, lambda: agents.find(self.names, run.log().run.agent))
+        name = run.log().run.agent
         if variable is not None:
             agent = agents.find(self.names, variable)
             if agent.name != name:
@@ -52,7 +53,7 @@ class Desk:
                     f"{agent.name!r}; name a variable with {name!r}: %durable agents"
                 )
             return self.run_of(agent, variable, execution_id)
-        return self._local(execution_id, lambda: agents.find(self.names, name))
+        return run
 
     def drawn(self, run: LocalRun) -> Handle:
         """The handle of a run whose card the running cell shows."""

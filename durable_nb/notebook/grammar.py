@@ -18,6 +18,7 @@ Kind: TypeAlias = Literal[
     "run",
     "place",  # a node of the run, or an entry's number
     "pause",
+    "page",
     "path",
     "store",  # a path, or a variable that holds a store or an agent
     "frame",
@@ -100,7 +101,11 @@ COMMANDS = (
     Line(
         "show",
         "a run: its steps, what it waits for, what comes next",
-        (_ID,),
+        (
+            _ID,
+            Argument("--page", "another page of its steps; 1 has the newest", "N", kind="page"),
+            Argument("--step", "the step that is shown with all there is to it", "NODE", "place"),
+        ),
     ),
     Line(
         "resume",
@@ -130,6 +135,22 @@ COMMANDS = (
         ),
         "The same line again shows the same fork. For another one of the same step, name it with "
         "--id.",
+    ),
+    Line(
+        "diff",
+        "what changed between two steps of a run",
+        (
+            _ID,
+            Argument("A", "a node or an entry's number", kind="place", needed=True),
+            Argument("B", "another one", kind="place", needed=True),
+            Argument(
+                "--with",
+                "the run that B is a step of, such as a fork",
+                "OTHER",
+                "run",
+                dest="other",
+            ),
+        ),
     ),
     Line(
         "cancel",

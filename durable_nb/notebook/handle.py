@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from durable_nb.core.near import did_you_mean
 from durable_nb.core.nodes import Checkpoint, listing, status_of
 from durable_nb.core.state import State, state_of
 from durable_nb.model.decisions import Resume
 from durable_nb.model.entries import End, Log
-from durable_nb.model.errors import DurableError, RunIsLive, RunPaused
+from durable_nb.model.errors import DurableError, InvalidInput, RunIsLive, RunPaused
 from durable_nb.model.messages import Message
+from durable_nb.notebook.inspect_diff import difference_of
+from durable_nb.notebook.inspector import Inspector
 from durable_nb.notebook.local import LocalRun
 from durable_nb.notebook.onward import fork, say
 from durable_nb.notebook.portrait import Look
@@ -18,7 +21,12 @@ from durable_nb.notebook.waiting import clicks_awaited
 from durable_nb.notebook.words import word
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from durable_nb.runtime.result import PendingInterrupt
+
+
+FRAMES = ("steps", "messages", "tool_calls", "decisions", "idempotency", "usage")
 
 
 class Steps(tuple[Checkpoint, ...]):
@@ -141,10 +149,33 @@ class Handle:
     def __await__(self) -> Generator[Any, None, Handle]:
         return self._awaited().__await__()
 
-    def show(self, *, opened: bool = True) -> Handle:
-        """A card with the run's timeline in this cell."""
-        self._run.show(Look(opened=opened))
+    def show(self, *, page: int = 1, step: int | str | None = None) -> Handle:
+        """Everything about the run in this cell: its steps, a page at a time, and what each opens
+        to. `step` is a number or a node that is shown with all there is to it."""
+        Inspector(self._run, page=page, step=step).show()
         return self._drawn()
+
+    def card(self) -> Handle:
+        """The run's card in this cell."""
+        self._run.show(Look())
+        return self._drawn()
+
+    def frame(self, of: str = "steps") -> pd.DataFrame:
+        """A view of this run as a DataFrame: its `steps`, `messages`, `tool_calls`, `decisions`,
+        `idempotency` or `usage`."""
+        from durable_nb import views
+
+        if of not in FRAMES:
+            raise InvalidInput(
+                f"a run has no frame {of!r}{did_you_mean(of, FRAMES)}; there are {', '.join(FRAMES)}"
+            )
+        frame: pd.DataFrame = getattr(views, of)(self.execution_id, store=self._run.store)
+        return frame
+
+    def diff(self, a: int | str, b: int | str, *, other: str | None = None) -> pd.DataFrame:
+        """What changed from step `a` to step `b`, or to step `b` of the run `other`: a row a key of
+        the state, and a row a message."""
+        return difference_of(self._run.store, self.execution_id, a, b, other=other).df
 
     def _decide(self, decision: Resume, pause: int | None) -> Handle:
         self._run.decide(decision, self._run.shown if pause is None else pause)
@@ -152,7 +183,7 @@ class Handle:
 
     async def _awaited(self) -> Handle:
         if self.pending is not None and self._drawn_in != cell_number():
-            self.show(opened=False)  # the buttons belong to the cell that waits for them
+            self.card()  # the buttons belong to the cell that waits for them
         await clicks_awaited(self._run, self._patience)
         return self
 
@@ -163,7 +194,7 @@ class Handle:
 
     def _ipython_display_(self) -> None:
         if self._drawn_in is None or self._drawn_in != cell_number():
-            self.show(opened=False)
+            self.card()
 
 
 class Waiting(list[Handle]):
@@ -173,7 +204,7 @@ class Waiting(list[Handle]):
         if not self:
             print("nothing waits for you")  # noqa: T201  # what the cell shows
         for handle in self:
-            handle.show(opened=False)
+            handle.card()
 
 
 def cell_number() -> int | None:

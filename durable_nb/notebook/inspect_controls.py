@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 Choices: TypeAlias = tuple[tuple[str, Place], ...]
 
-_NARROW, _WIDE = "16em", "30em"
+_WIDE = "30em"
+_SAID = f"{MUTED};padding-left:6.7em;max-width:58em;line-height:1.4"
 
 
 class Acts(Protocol):
@@ -145,7 +146,7 @@ class Controls:
             return
         run, number = self._fork_at.value
         said = esc(self._offer.says(number))
-        self._says.value = f'<div style="{MUTED};padding-left:5.5em">{said}</div>'
+        self._says.value = f'<div style="{_SAID}">{said}</div>'
         self._command.value = f"%durable fork {word(run)} --at {number}"
 
     def _copy_diff(self) -> None:

@@ -32,7 +32,7 @@ class Difference:
         import pandas as pd
 
         rows = [(each.key, each.how, each.before, each.after) for each in self.changes]
-        return pd.DataFrame(rows, columns=["key", "change", "before", "after"], dtype="str")
+        return pd.DataFrame(rows, columns=["key", "how", "before", "after"], dtype="str")
 
 
 def difference_of(

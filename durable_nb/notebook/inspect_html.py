@@ -113,8 +113,11 @@ def _line_html(line: str) -> str:
 
 
 def _commands(lines: Sequence[tuple[str, str]]) -> str:
-    shown = " &nbsp; ".join(f"{code(typed)} {esc(does)}" for typed, does in lines)
-    return f'<div style="{MUTED};margin-top:4px">{shown}</div>' if lines else ""
+    shown = "".join(
+        f'<div>{code(typed)} <span style="{MUTED}">&nbsp;{esc(does)}</span></div>'
+        for typed, does in lines
+    )
+    return f'<div style="margin-top:4px">{shown}</div>' if lines else ""
 
 
 def _indented(parts: Iterator[str]) -> list[str]:

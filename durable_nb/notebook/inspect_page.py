@@ -44,10 +44,12 @@ class Family:
         return tuple(each for each in self.branches if each.execution_id not in self.session)
 
 
-def inside(log: Log, page: Page, effects: Sequence[EffectRow], family: Family) -> tuple[Part, ...]:
+def inside(
+    log: Log, page: Page, run_status: str, effects: Sequence[EffectRow], family: Family
+) -> tuple[Part, ...]:
     """All parts below the outcome of a run."""
     return (
-        timeline_of(log, page),
+        timeline_of(log, page, run_status),
         *_cache(log, effects),
         *_related(log, family),
         _made_of(log),
@@ -199,5 +201,6 @@ def _made_of(log: Log) -> Fold:
 def _typed(log: Log, page: Page) -> Iterator[tuple[str, str]]:
     """What to type for what the buttons below do."""
     run, first, last = word(log.run.execution_id), page.rows[0].number, page.rows[-1].number
+    yield f"%durable show {run} --step {last}", "all there is to a step"
     yield f"%durable diff {run} {first} {last}", "what changed between two steps"
     yield f"%durable fork {run} --at {first}", "a new run from a step on"

@@ -17,7 +17,6 @@ from durable_nb.core.nodes import (
     node_id,
     row_at,
     status,
-    status_of,
     step_type,
 )
 from durable_nb.core.text import visible
@@ -64,13 +63,13 @@ def page_of(log: Log, number: int = 1, step: int | str | None = None) -> Page:
     return Page(number, pages, own[first:end], first, len(own), shown)
 
 
-def timeline_of(log: Log, page: Page) -> Timeline:
+def timeline_of(log: Log, page: Page, run_status: str) -> Timeline:
     """The steps of a page, and how to come to the others."""
     title = f"{page.total} step{'' if page.total == 1 else 's'}"
     if page.pages > 1:
         last = page.first + len(page.rows)
         title = f"steps {page.first + 1:,}–{last:,} of {page.total:,}, page {page.number} of {page.pages:,}"
-    return Timeline(title, tuple(_steps(log, page)), tuple(_more(log, page)))
+    return Timeline(title, tuple(_steps(log, page, run_status)), tuple(_more(log, page)))
 
 
 def step_label(log: Log, row: Row) -> str:
@@ -101,8 +100,6 @@ def _more(log: Log, page: Page) -> Iterator[tuple[str, str]]:
         yield f"%durable show {run} --page {page.number + 1}", "older steps"
     if page.number > 1:
         yield f"%durable show {run} --page {page.number - 1}", "newer steps"
-    if page.opened is None:
-        yield f"%durable show {run} --step {page.rows[-1].number}", "all there is to a step"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +114,7 @@ class _Around:
     state: str
 
 
-def _steps(log: Log, page: Page) -> Iterator[Step]:
+def _steps(log: Log, page: Page, run_status: str) -> Iterator[Step]:
     own, end = log.own, page.first + len(page.rows)
     around = _Around(
         log,
@@ -125,13 +122,10 @@ def _steps(log: Log, page: Page) -> Iterator[Step]:
         dict(tool_errors(log)),
         after_failures(log),
         _results(own[page.first :]),
-        status_of(log),
+        run_status,
     )
-    drawn = [
-        _step(row, after, around, row.number == page.opened)
-        for row, after in zip(page.rows, (*own[page.first + 1 : end], _next(own, end)), strict=True)
-    ]
-    yield from drawn
+    for row, after in zip(page.rows, (*own[page.first + 1 : end], _next(own, end)), strict=True):
+        yield _step(row, after, around, row.number == page.opened)
 
 
 def _next(own: Sequence[Row], place: int) -> Row | None:
@@ -216,12 +210,21 @@ def _said(row: Row, after: Row | None, around: _Around) -> Iterator[str]:
             result = around.results.get(call_id)
             told = "" if result is None else f" → {result.content}"
             yield f"{call_text(tool, arguments)}{told}"
+            if _died(after, around):
+                yield "in doubt: it had begun when its process died"
         case End(output=str(output)):
             yield output
         case _:
             yield from filter(None, (detail(row.number, entry, around.failed),))
     if row.number in around.errors and not isinstance(entry, ToolCall):
         yield around.errors[row.number]
+
+
+def _died(after: Row | None, around: _Around) -> bool:
+    """Whether the process that began a step was gone before the next row."""
+    if after is None:
+        return around.state == "crashed"
+    return isinstance(after.entry, Reentry) and after.entry.why == "crash"
 
 
 def _reply(row: Row, after: Row | None) -> Message | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
@@ -34,10 +35,22 @@ from durable_nb.notebook.words import head
 if TYPE_CHECKING:
     from durable_nb.notebook.inspect_controls import Choices, Controls, Offer
     from durable_nb.notebook.local import LocalRun
+    from durable_nb.stores.protocol import EffectRow
 
 NAME = 60  # characters of a run's id in a list to choose from
 FORKS = 10  # that are offered to compare with
 NEWEST = 0  # in place of a step's number
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one look at the store has found."""
+
+    log: Log
+    page: Page
+    status: str
+    effects: tuple[EffectRow, ...]
+    family: Family
 
 
 class Inspector:
@@ -50,6 +63,8 @@ class Inspector:
         self._forked: LocalRun | None = None
         self._compared = f"durable-{secrets.token_hex(8)}"
         self._controls: Controls | None = None
+        self._seen: Seen | None = None
+        self._parts: tuple[Part, ...] = ()
 
     def show(self) -> None:
         """Draw it in the cell that is running. Raises `InvalidInput` for a page or step that is
@@ -98,50 +113,34 @@ class Inspector:
     def _add_controls(self) -> None:
         from durable_nb.notebook.inspect_controls import Controls
 
-        log = self._run.log()
-        offer = self._offer(log, page_of(log, self._page, self._step), self._family())
-        self._controls = Controls(offer, self, self._guarded)
+        if self._seen is None:
+            return
+        self._controls = Controls(_offer(self._seen), self, self._guarded)
         publish(widget(self._controls.box), f"{self._compared}-controls", update=False)
-        publish({}, self._compared, update=False)
         self._room.place()
+        publish({}, self._compared, update=False)
 
     def _inside(self, log: Log) -> tuple[Part, ...]:
         """What the card opens to now; the controls offer the same steps."""
         try:
-            page = self._present(log)
-            family = self._family()
-            effects = self._run.store.effects(log.run.execution_id)
+            seen = self._look(log)
         except DurableError as error:  # the store is gone since the log was read
             return (Block(f"{type(error).__name__}: {error}", ""),)
-        if self._controls is not None:
-            self._controls.update(self._offer(log, page, family))
-        return inside(log, page, effects, family)
+        if seen != self._seen:
+            self._seen = seen
+            self._parts = inside(log, seen.page, seen.status, seen.effects, seen.family)
+            if self._controls is not None:
+                self._controls.update(_offer(seen))
+        return self._parts
 
-    def _present(self, log: Log) -> Page:
+    def _look(self, log: Log) -> Seen:
         page = page_of(log, self._page, self._step)
         self._page = page.number
-        return page
-
-    def _family(self) -> Family:
         store, run = self._run.store, self._run.execution_id
-        return Family(tuple(store.session(run)), tuple(store.branches(run)))
-
-    def _offer(self, log: Log, page: Page, family: Family) -> Offer:
-        from durable_nb.notebook.inspect_controls import Offer
-
-        run = log.run.execution_id
-        steps = tuple((step_label(log, row), (run, row.number)) for row in page.rows)
-        ends = {row.number for row in page.rows if isinstance(row.entry, End)}
-        forkable = tuple(each for each in steps if each[1][1] not in ends)
-        return Offer(
-            run,
-            page.number,
-            page.pages,
-            forkable,
-            (*steps, *_elsewhere(log, family)),
-            partial(fork_says, log),
-            status_of(log) not in ("completed", "cancelled"),
-        )
+        family = Family(tuple(store.session(run)), tuple(store.branches(run)))
+        same = self._seen is not None and self._seen.log is log
+        status = self._seen.status if self._seen is not None and same else status_of(log)
+        return Seen(log, page, status, tuple(store.effects(run)), family)
 
     def _resolved(self, place: Place) -> Place:
         """The place with a step's number in it."""
@@ -166,6 +165,25 @@ class Inspector:
             act()
         except Exception as error:  # noqa: BLE001  # see above
             self._run.refused(error)
+
+
+def _offer(seen: Seen) -> Offer:
+    """What there is to choose from."""
+    from durable_nb.notebook.inspect_controls import Offer
+
+    log, page = seen.log, seen.page
+    run = log.run.execution_id
+    steps = tuple((step_label(log, row), (run, row.number)) for row in page.rows)
+    ends = {row.number for row in page.rows if isinstance(row.entry, End)}
+    return Offer(
+        run,
+        page.number,
+        page.pages,
+        tuple(each for each in steps if each[1][1] not in ends),
+        (*steps, *_elsewhere(log, seen.family)),
+        partial(fork_says, log),
+        seen.status not in ("completed", "cancelled"),
+    )
 
 
 def _elsewhere(log: Log, family: Family) -> Choices:

@@ -31,6 +31,7 @@ from durable_nb.notebook.portrait import (
     went_on,
 )
 from durable_nb.notebook.pulse import beating
+from durable_nb.notebook.reading import Reading
 from durable_nb.notebook.screen import notebook_name
 
 if TYPE_CHECKING:
@@ -65,23 +66,36 @@ class LocalRun:
         """The number of the pause that a card showed last."""
         self.screen = screen
         self._cards: deque[Card] = deque(maxlen=CARDS)
+        self._reading = Reading(store, execution_id)
         self._drawing = threading.RLock()
         self._drive: Future[None] | None = None
+        self._stop: Stop | None = None
         self._error: str | None = None
         self._stopped = False
 
     def log(self) -> Log:
-        return self.store.load(self.execution_id)
+        return self._reading.log()
 
     def show(self, look: Look, *, quiet: bool = False) -> None:
         """A new card in the cell that is running."""
+        self.put(Card(look, quiet=quiet))
+
+    def put(self, card: Card) -> None:
+        """A card that is made already, drawn from now on whenever the run goes on."""
         with self._drawing:
             for old in self._cards:
                 old.erase_buttons()
                 old.say(None)
             self._error = None
-            self._cards.append(Card(look, quiet=quiet))
+            self._cards.append(card)
             self.redraw()
+
+    def take_away(self, card: Card) -> None:
+        """A card that shows another run from now on."""
+        with self._drawing:
+            self._cards.remove(card)
+            card.erase_buttons()
+            card.say(None)
 
     @contextmanager
     def saying(self, note: str) -> Iterator[None]:
@@ -103,10 +117,13 @@ class LocalRun:
                 log = self.log()
             except DurableError as error:
                 gone = unreadable(self.execution_id, _line(error))
-                self._draw(lambda _: gone, None)
+                self._draw(lambda card, look: gone, None)
                 return
             state = state_of(log)
-            self._draw(lambda look: portrait(log, look), question(log, state))
+            self._draw(
+                lambda card, look: portrait(log, look, card.inside(log), state),
+                question(log, state),
+            )
             self.shown = state.number if state.status == "paused" else None
 
     def drive_here(self, run: Drive, *, notes: tuple[str, ...] = (), quiet: bool = False) -> None:
@@ -134,16 +151,33 @@ class LocalRun:
     def click(self, decision: Resume | None, pause: int | None) -> None:
         """What a button does: claim here and now, let a thread drive. Errors land on the card."""
         from durable_nb.runtime.claim import Wish, claim
-        from durable_nb.runtime.engine import background
 
         try:
             wish = Wish(decision=decision, pause=pause)
             run = claim(self.agent(), self.execution_id, wish)
         except Exception as error:  # noqa: BLE001  # nobody sees what a callback raises
-            self._error = _line(error)
+            self.refused(error)
         else:
-            self._begin()
-            self._drive, _ = background(partial(self._go_on, run))
+            self.drive_behind(run)
+
+    def drive_behind(self, run: Drive) -> None:
+        """Let a thread drive a claimed run. Errors land on the card."""
+        from durable_nb.runtime.engine import background
+
+        self._begin()
+        self._drive, self._stop = background(partial(self._go_on, run))
+        self.redraw()
+
+    def refused(self, error: Exception) -> None:
+        """Have the card say why nothing was done."""
+        self._error = _line(error)
+        self.redraw()
+
+    def cancel(self, by: str | None = None) -> None:
+        """End the run as cancelled. What a click set going here is stopped where it can be."""
+        self.store.cancel(self.execution_id, by=by)
+        if self._stop is not None:
+            self._stop.ask()
         self.redraw()
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -207,7 +241,8 @@ class LocalRun:
                 drive(run, stop)
         except Exception as error:  # noqa: BLE001  # nobody sees what a thread raises
             self._error = _line(error)
-        self.redraw()
+        finally:
+            self.redraw()
 
     def _shown_while(self, run: Drive) -> AbstractContextManager[None]:
         """Where somebody can watch, the cards follow the run; a file gets the last one alone."""
@@ -217,16 +252,17 @@ class LocalRun:
 
     def _say(self, step: Live | None) -> None:
         with self._drawing:
-            self._cards[-1].say(step)
+            for card in list(self._cards)[-1:]:
+                card.say(step)
 
     def _begin(self) -> None:
         self._error, self._stopped = None, False
 
-    def _draw(self, paint: Callable[[Look], Portrait], question: Question | None) -> None:
+    def _draw(self, paint: Callable[[Card, Look], Portrait], question: Question | None) -> None:
         why_not = self._cannot_ask() if question else ()
         cards = list(self._cards) if self.screen.redraws() else list(self._cards)[-1:]
         for card in cards:
-            card.draw(paint(self._look(card.look, why_not)))
+            card.draw(paint(card, self._look(card.look, why_not)))
             if question and not why_not and card is cards[-1] and self.screen.clickable():
                 card.ask(question, self.click)
             else:

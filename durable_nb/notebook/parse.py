@@ -169,6 +169,7 @@ def _edit(text: str) -> tuple[str, object]:
 
 _READ: Mapping[Kind, Callable[[str], object]] = {
     "pause": _reader(int, "number"),
+    "page": _reader(int, "number"),
     "seconds": _reader(config.seconds, "number of seconds"),
     "variable": _reader(_variable, "variable's name"),
     "age": _age,

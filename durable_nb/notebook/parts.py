@@ -40,7 +40,6 @@ class Steps:
     """A run's steps as lines behind a fold."""
 
     lines: tuple[str, ...]
-    opened: bool = False
 
 
 @dataclass(frozen=True, slots=True)

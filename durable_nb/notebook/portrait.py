@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias, cast
+from typing import cast
 
 from durable_nb.core.calls import calls_text, model_calls, spent
 from durable_nb.core.decide import arguments_of
 from durable_nb.core.explain import call_text, explain, rejection
 from durable_nb.core.nodes import moment, node_id, status_of
 from durable_nb.core.state import State, state_of
-from durable_nb.core.text import readable
 from durable_nb.model.entries import Answer, End, Log, Pause, ToolCall, Turn
-from durable_nb.notebook.parts import Block, Commands, Fields, Part, Say, Steps
+from durable_nb.notebook.parts import Block, Commands, Part, Say, Steps, Tone, fields_of
 from durable_nb.notebook.timeline import timeline, tool_errors, verdict
 from durable_nb.notebook.words import word
 
-Tone: TypeAlias = Literal["amber", "green", "slate", "blue", "red"]
 NOTEBOOK = "notebook:"  # the tag that says where a run was started
 
 
@@ -38,7 +36,6 @@ class Look:
     notes: tuple[str, ...] = ()
     stored: bool = False
     stopped: bool = False
-    opened: bool = False
     error: str | None = None
     notebook: str | None = None
 
@@ -53,17 +50,20 @@ class Live:
     text: str = ""
 
 
-def portrait(log: Log, look: Look) -> Portrait:
-    """The card of a run as one read of its log saw it."""
-    state = state_of(log)
+def portrait(
+    log: Log, look: Look, inside: tuple[Part, ...] | None = None, state: State | None = None
+) -> Portrait:
+    """The card of a run as one read of its log saw it. `inside` is what it opens to: its steps,
+    behind a fold, if that is left out."""
+    state = state or state_of(log)
     drawn = _DRAW[status_of(log, state)](log, state, look)
     said: list[Part] = [Say(note) for note in look.notes]
     if look.error is not None:
         said.insert(0, Block(look.error, ""))
-    steps = Steps(tuple(timeline(log, times=look.opened)), look.opened)
-    bill = "" if look.stored and not look.opened else spent(state.usage)
+    opens = (Steps(tuple(timeline(log))),) if inside is None else inside
+    bill = "" if look.stored else spent(state.usage)
     facts = (*drawn.facts, *filter(None, [bill]), *_errors(log))
-    return replace(drawn, facts=facts, parts=(*said, *drawn.parts, steps))
+    return replace(drawn, facts=facts, parts=(*said, *drawn.parts, *opens))
 
 
 def unreadable(execution_id: str, error: str) -> Portrait:
@@ -98,7 +98,7 @@ def _paused(log: Log, state: State, look: Look) -> Portrait:
     pause = cast("Pause", state.at.entry)
     since = f"since {_when(state.newest.at)} at {node_id(pause)}"
     facts = (log.run.agent, f"pause {state.number}", since)
-    context = Fields(pause.reason, tuple(_fields(pause.context)))
+    context = fields_of(pause.reason, pause.context)
     asked = _in_doubt(log, state) if pause.asks == "in_doubt" else _gate(log, state, pause)
     parts = (context, *asked)
     return Portrait("amber", "●", "waiting for you", log.run.execution_id, facts, parts)
@@ -208,12 +208,6 @@ def _origin(log: Log, look: Look) -> list[str]:
     """Where the run was started, if that is another notebook than this one."""
     names = [tag.removeprefix(NOTEBOOK) for tag in log.run.tags if tag.startswith(NOTEBOOK)]
     return [f"from {name}" for name in names if name != look.notebook]
-
-
-def _fields(context: object) -> Iterable[tuple[str, str]]:
-    if isinstance(context, Mapping):
-        return ((str(name), readable(value)) for name, value in context.items())
-    return () if context is None else (("", readable(context)),)
 
 
 def _count(number: int, noun: str) -> str:

@@ -1,39 +1,32 @@
-"""A portrait as escaped HTML and as plain text: pure functions.
-
-Only inline styles that survive a sanitiser; colours are rules and tints over whatever theme is
-there, and text keeps the theme's own colour. `$` and `\\` stand in elements of their own, so that
-no typesetter takes what a model wrote for mathematics.
-"""
+"""A portrait as escaped HTML and as plain text: pure functions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import singledispatch
-from html import escape
 
 from durable_nb.core.text import visible
-from durable_nb.notebook.parts import Block, Commands, Fields, Part, Say, Steps
+from durable_nb.notebook import inspect_html as inside
+from durable_nb.notebook.markup import GAP, MONO, MOST, MUTED, PRE, TONES, code, esc, folded
+from durable_nb.notebook.parts import (
+    Block,
+    Commands,
+    Fields,
+    Fold,
+    Lines,
+    Part,
+    Say,
+    Steps,
+    Table,
+    Timeline,
+)
 from durable_nb.notebook.portrait import Live, Portrait
 from durable_nb.notebook.words import duration, head, tail
 
-TONES = {
-    "amber": ("#c27c0e", "rgba(194,124,14,0.10)"),
-    "green": ("#2e8b57", "rgba(46,139,87,0.10)"),
-    "slate": ("#7a828e", "rgba(122,130,142,0.10)"),
-    "blue": ("#3b7dd8", "rgba(59,125,216,0.10)"),
-    "red": ("#d0453b", "rgba(208,69,59,0.10)"),
-}
 SHORT = 300  # characters of one value that show at once
 LONG = 2_000  # of a model's answer
-MOST = 20_000  # that a saved notebook carries
 ROWS = 40  # of a context, and of a folded timeline
 HEARD, LINES = 400, 8  # of the end of a reply that comes: characters, and lines of them
-
-_MONO = "font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;font-size:12px"
-_CODE = f"{_MONO};background:none;padding:0;color:inherit"
-_PRE = "margin:0;padding:0;background:none;border:0;color:inherit;white-space:pre-wrap;overflow-wrap:anywhere"
-_GAP = "margin-top:8px"
-_MUTED = "opacity:0.7"
 
 
 def bundle(card: Portrait) -> dict[str, str]:
@@ -43,10 +36,10 @@ def bundle(card: Portrait) -> dict[str, str]:
 
 def html(card: Portrait) -> str:
     rule, tint = TONES[card.tone]
-    facts = "".join(f" <span>· {_esc(fact)}</span>" for fact in card.facts)
+    facts = "".join(f" <span>· {esc(fact)}</span>" for fact in card.facts)
     top = (
-        f'<div><span style="color:{rule}">{card.glyph}</span> <b>{_esc(card.headline)}</b> &nbsp;'
-        f'{_code(card.execution_id)} <span style="{_MUTED}">{facts}</span></div>'
+        f'<div><span style="color:{rule}">{card.glyph}</span> <b>{esc(card.headline)}</b> &nbsp;'
+        f'{code(card.execution_id)} <span style="{MUTED}">{facts}</span></div>'
     )
     style = (
         f"padding:10px 14px;margin:2px 0;border-left:4px solid {rule};background:{tint};"
@@ -72,8 +65,8 @@ def live(step: Live) -> dict[str, str]:
         f"padding:6px 14px 8px;margin:0 0 2px;border-left:4px solid {rule};background:{tint};"
         "font-size:13px;line-height:1.5;max-width:900px;box-sizing:border-box"
     )
-    block = f'<div style="white-space:pre-wrap;overflow-wrap:anywhere">{_esc(said)}</div>'
-    top = f'<div style="{_MUTED}">{_esc(took)}</div>'
+    block = f'<div style="white-space:pre-wrap;overflow-wrap:anywhere">{esc(said)}</div>'
+    top = f'<div style="{MUTED}">{esc(took)}</div>'
     return {
         "text/html": f'<div style="{style}">{top}{block if said else ""}</div>',
         "text/plain": f"{visible(took)}\n{said}".rstrip("\n"),
@@ -92,9 +85,9 @@ def _text(part: Part) -> str:
 
 @_html.register
 def _(part: Say) -> str:
-    before, code, after = head(part.text, LONG).partition(part.code or "\0")
-    said = _esc(before) + (_code(code) if part.code and code else _esc(code)) + _esc(after)
-    return f'<div style="{_GAP}">{said}</div>'
+    before, call, after = head(part.text, LONG).partition(part.code or "\0")
+    said = esc(before) + (code(call) if part.code and call else esc(call)) + esc(after)
+    return f'<div style="{GAP}">{said}</div>'
 
 
 @_text.register
@@ -104,17 +97,17 @@ def _(part: Say) -> str:
 
 @_html.register
 def _(part: Fields) -> str:
-    left = f"padding:0 16px 0 0;text-align:left;vertical-align:top;border:0;color:inherit;{_MONO};{_MUTED}"
-    right = f"padding:0;text-align:left;vertical-align:top;border:0;color:inherit;{_MONO}"
+    left = f"padding:0 16px 0 0;text-align:left;vertical-align:top;border:0;color:inherit;{MONO};{MUTED}"
+    right = f"padding:0;text-align:left;vertical-align:top;border:0;color:inherit;{MONO}"
     rows = "".join(
-        f'<tr style="background:none"><td style="{left}">{_esc(head(name, SHORT))}</td>'
-        f'<td style="{right}">{_folded(value, SHORT)}</td></tr>'
+        f'<tr style="background:none"><td style="{left}">{esc(head(name, SHORT))}</td>'
+        f'<td style="{right}">{folded(value, SHORT)}</td></tr>'
         for name, value in part.values[:ROWS]
     )
     table = (
         f'<table style="border-collapse:collapse;margin:0;border:0;color:inherit">{rows}</table>'
     )
-    return f'<div style="{_GAP}"><b>{_esc(head(part.title, SHORT))}</b>{table}{_esc(_cut(part.values))}</div>'
+    return f'<div style="{GAP}"><b>{esc(head(part.title, SHORT))}</b>{table}{esc(_cut(part.values))}</div>'
 
 
 @_text.register
@@ -131,8 +124,8 @@ def _(part: Block) -> str:
     if not part.text:
         return ""
     rest = len(part.text) > MOST and part.all_of_it
-    whole = f'<div style="{_MUTED}">all of it: {_code(part.all_of_it)}</div>' if rest else ""
-    return f'<div style="{_GAP}">{_folded(part.text, LONG, face="inherit")}{whole}</div>'
+    whole = f'<div style="{MUTED}">all of it: {code(part.all_of_it)}</div>' if rest else ""
+    return f'<div style="{GAP}">{folded(part.text, LONG, face="inherit")}{whole}</div>'
 
 
 @_text.register
@@ -144,27 +137,26 @@ def _(part: Block) -> str:
 @_html.register
 def _(part: Steps) -> str:
     count = f"{len(part.lines)} step{'' if len(part.lines) == 1 else 's'}"
-    lines = _esc("\n".join(_few(part)))
+    lines = esc("\n".join(_few(part)))
     return (
-        f'<details style="{_GAP}"{" open" if part.opened else ""}>'
-        f'<summary style="{_MUTED};cursor:pointer">{count}</summary>'
-        f'<pre style="{_PRE};{_MONO};overflow-wrap:normal;white-space:pre;overflow-x:auto;'
+        f'<details style="{GAP}"><summary style="{MUTED};cursor:pointer">{count}</summary>'
+        f'<pre style="{PRE};{MONO};overflow-wrap:normal;white-space:pre;overflow-x:auto;'
         f'margin-top:4px">{lines}</pre></details>'
     )
 
 
 @_text.register
 def _(part: Steps) -> str:
-    return visible("\n".join(_few(part))) if part.opened else ""
+    return ""
 
 
 @_html.register
 def _(part: Commands) -> str:
     rows = "".join(
-        f'<div>{_code(typed)} <span style="{_MUTED}">&nbsp;{_esc(does)}</span></div>'
+        f'<div>{code(typed)} <span style="{MUTED}">&nbsp;{esc(does)}</span></div>'
         for typed, does in part.lines
     )
-    return f'<div style="{_GAP}">{rows}</div>'
+    return f'<div style="{GAP}">{rows}</div>'
 
 
 @_text.register
@@ -172,29 +164,48 @@ def _(part: Commands) -> str:
     return "\n".join(f"{visible(typed)}   ({does})" for typed, does in part.lines)
 
 
-def _esc(said: str) -> str:
-    safe = escape(visible(said))
-    return safe.replace("\\", "<span>\\</span>").replace("$", "<span>$</span>")
+@_html.register
+def _(part: Timeline) -> str:
+    return inside.timeline_html(part, _html)
 
 
-def _code(said: str) -> str:
-    return f'<code style="{_CODE}">{_esc(said)}</code>'
+@_text.register
+def _(part: Timeline) -> str:
+    return inside.timeline_text(part, _text)
 
 
-def _folded(said: str, most: int, face: str = "") -> str:
-    """Text as written; beyond `most` characters, its head, and the rest behind a fold."""
-    style = f"{_PRE};{'font-family:inherit;font-size:13px' if face else _MONO}"
-    if len(said) <= most:
-        return f'<pre style="{style}">{_esc(said)}</pre>'
-    return (
-        f'<pre style="{style}">{_esc(said[:most])}…</pre>'
-        f'<details><summary style="{_MUTED};cursor:pointer">{len(said):,} characters</summary>'
-        f'<pre style="{style}">{_esc(head(said, MOST))}</pre></details>'
-    )
+@_html.register
+def _(part: Table) -> str:
+    return inside.table_html(part)
+
+
+@_text.register
+def _(part: Table) -> str:
+    return inside.table_text(part)
+
+
+@_html.register
+def _(part: Fold) -> str:
+    return inside.fold_html(part, _html)
+
+
+@_text.register
+def _(part: Fold) -> str:
+    return inside.fold_text(part)
+
+
+@_html.register
+def _(part: Lines) -> str:
+    return inside.lines_html(part)
+
+
+@_text.register
+def _(part: Lines) -> str:
+    return inside.lines_text(part)
 
 
 def _few(part: Steps) -> Sequence[str]:
-    if part.opened or len(part.lines) <= ROWS:
+    if len(part.lines) <= ROWS:
         return part.lines
     return (*part.lines[:ROWS], f"… and {len(part.lines) - ROWS} more: %durable show")
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from durable_nb.core.calls import ModelCall, call_notes, came_of, model_calls
 from durable_nb.core.nodes import Checkpoint, checkpoints, shown_statuses
 from durable_nb.core.text import aligned, literal
-from durable_nb.model.entries import Answer, End, Log, Pause, Reentry, Row, ToolCall
+from durable_nb.model.entries import Answer, End, Entry, Log, Pause, Reentry, Row, ToolCall
 from durable_nb.notebook.words import head
 
 DETAIL = 160  # characters of what was said in a row, or happened before
@@ -20,18 +20,19 @@ DETAIL = 160  # characters of what was said in a row, or happened before
 _RAISED = re.compile(r"(?:\[(?:rejected|approved) .*\]\n)?(Error: .*)", re.DOTALL)
 
 
-def timeline(log: Log, *, times: bool) -> list[str]:
+def timeline(log: Log) -> list[str]:
     """A run's rows, aligned: `#0 turn:0/tool:refund  hitl_pause  interrupted  manager_approval`.
 
     Where the model was asked more than once, or was not sent everything, lines under it say so.
     """
-    rows, calls = checkpoints(log), _calls(log)
+    rows, calls = checkpoints(log), paid_calls(log)
     details = _details(log, rows, calls)
     lines = aligned(
-        _columns(*line, times) for line in zip(rows, shown_statuses(log), details, strict=True)
+        (f"#{row.node_index} {row.node_id}", row.step_type, status, detail)
+        for row, status, detail in zip(rows, shown_statuses(log), details, strict=True)
     )
     return [
-        "\n".join((line, *_under(calls.get(row.number), times)))
+        "\n".join((line, *_under(calls.get(row.number))))
         for row, line in zip(rows, lines, strict=True)
     ]
 
@@ -52,7 +53,7 @@ def verdict(answer: Answer) -> str:
     return f"{'approved' if answer.approved else 'rejected'} by {answer.by}"
 
 
-def _calls(log: Log) -> dict[int, ModelCall]:
+def paid_calls(log: Log) -> dict[int, ModelCall]:
     """The calls of the model by the row that each was asked at, but for the newest row: its status
     says what there is to say."""
     newest = log.rows[-1].number
@@ -61,19 +62,19 @@ def _calls(log: Log) -> dict[int, ModelCall]:
 
 def _details(log: Log, rows: Iterable[Checkpoint], calls: Mapping[int, ModelCall]) -> Iterator[str]:
     """What each row's line says beside its step."""
-    errors, failed = dict(tool_errors(log)), _after_failures(log)
+    errors, failed = dict(tool_errors(log)), after_failures(log)
     for row in rows:
-        about = errors.get(row.number) or _detail(row, row.number in failed)
+        about = errors.get(row.number) or detail(row.number, row.entry, failed)
         asked = came_of(calls[row.number]) if row.number in calls else ""
-        yield "  ".join(filter(None, (_one_line(about), asked)))
+        yield "  ".join(filter(None, (one_line(about), asked)))
 
 
-def _under(call: ModelCall | None, times: bool) -> Iterator[str]:
+def _under(call: ModelCall | None) -> Iterator[str]:
     for note in call_notes(call) if call else ():
-        yield f"{' ' * (14 if times else 4)}{_one_line(note)}"
+        yield f"    {one_line(note)}"
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
     return head(" ".join(text.split()), DETAIL)
 
 
@@ -83,7 +84,7 @@ def _raised(row: Row) -> Iterable[tuple[str | None, str]]:
             yield message.tool_call_id, error[1]
 
 
-def _after_failures(log: Log) -> set[int]:
+def after_failures(log: Log) -> set[int]:
     """The numbers of the rows that come after an `End failed`."""
     return {
         row.number
@@ -92,23 +93,18 @@ def _after_failures(log: Log) -> set[int]:
     }
 
 
-def _columns(row: Checkpoint, status: str, detail: str, times: bool) -> tuple[str, ...]:
-    when = (f"{row.created_at:%H:%M:%S}",) if times else ()
-    place = f"#{row.node_index} {row.node_id}"
-    return (*when, place, row.step_type, status, detail)
-
-
-def _detail(row: Checkpoint, failed: bool) -> str:
-    match row.entry:
+def detail(number: int, entry: Entry, failed: set[int]) -> str:
+    """What the line of a row says beside its step; `failed` are the rows that come after an end."""
+    match entry:
         case Pause(reason=reason):
-            return f"{reason} (pause {row.number})"
+            return f"{reason} (pause {number})"
         case Answer(edited=edited, reason=reason) as answer:
             changes = "".join(f", {name}={literal(new)}" for name, new in (edited or {}).items())
             return verdict(answer) + changes + (f": {reason}" if reason else "")
         case Reentry(by=by, why="fork"):
             return f"by {by}, in a fork"
         case Reentry(by=by):
-            return f"by {by}, after a {'failure' if failed else 'crash'}"
+            return f"by {by}, after a {'failure' if number in failed else 'crash'}"
         case End(error=str(error)):
             return error
         case _:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 from ipywidgets import Button
@@ -24,9 +25,16 @@ def notebook(notebook: Notebook) -> Notebook:
 
 def button(ran: Ran, name: str) -> Button:
     """The button of that name that the cell shows."""
-    (row,) = ran.buttons
-    box = _instances[row["application/vnd.jupyter.widget-view+json"]["model_id"]]
-    (found,) = [each for each in box.children if getattr(each, "description", "") == name]
+    (found,) = [each for each in widgets(ran) if getattr(each, "description", "") == name]
+    return found
+
+
+def widgets(ran: Ran) -> list[Any]:
+    """All that the cell's boxes hold, however deep."""
+    kind = "application/vnd.jupyter.widget-view+json"
+    found = [_instances[each[kind]["model_id"]] for each in ran.buttons]
+    for each in found:
+        found += getattr(each, "children", ())
     return found
 
 

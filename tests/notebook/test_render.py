@@ -7,7 +7,10 @@ from html.parser import HTMLParser
 import pytest
 
 from durable_nb import Agent, MemoryCheckpointer, ScriptedModel, call, interrupt
+from durable_nb.core.nodes import status_of
 from durable_nb.core.text import readable, visible
+from durable_nb.notebook.inspect_page import Family, inside
+from durable_nb.notebook.inspect_steps import page_of
 from durable_nb.notebook.portrait import Look, portrait
 from durable_nb.notebook.render import html, text
 
@@ -24,7 +27,7 @@ HOSTILE = [
     "&lt;b&gt; &amp;amp;",
     '" onmouseover="alert(1)',
 ]
-ALLOWED = {"div", "span", "b", "code", "pre", "table", "tr", "td", "details", "summary"}
+ALLOWED = {"div", "span", "b", "code", "pre", "table", "tr", "th", "td", "details", "summary"}
 
 
 class Seen(HTMLParser):
@@ -52,7 +55,7 @@ class Seen(HTMLParser):
 
 
 def drawn(said: str, *, answered: bool) -> tuple[str, str]:
-    """A card, as HTML and as text, of a run that carries `said` wherever others can write."""
+    """A card that opens to everything, as HTML and as text, of a run that carries `said` wherever others can write."""
 
     def show(what: str) -> str:
         """Show."""
@@ -63,7 +66,10 @@ def drawn(said: str, *, answered: bool) -> tuple[str, str]:
     store = MemoryCheckpointer()
     llm = ScriptedModel([call("show", what=said), said])
     Agent("bot", llm, [show], checkpointer=store).run(said, execution_id="a run")
-    card = portrait(store.load("a run"), Look(notes=(said,), opened=True))
+    log = store.load("a run")
+    page = page_of(log, step="turn:0/tool:show")
+    below = inside(log, page, status_of(log), store.effects("a run"), Family())
+    card = portrait(log, Look(notes=(said,)), below)
     return html(card), text(card)
 
 

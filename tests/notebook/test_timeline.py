@@ -16,10 +16,12 @@ from durable_nb import (
     call,
     interrupt,
 )
+from durable_nb.core.text import visible
 from durable_nb.model.entries import End, Run, Turn
 from durable_nb.model.messages import Asked, Trim, Usage
 from durable_nb.notebook.portrait import Look, portrait
 from durable_nb.notebook.render import html, text
+from durable_nb.notebook.timeline import timeline
 
 
 @pytest.fixture
@@ -28,9 +30,10 @@ def store() -> MemoryCheckpointer:
 
 
 def lines(store: MemoryCheckpointer) -> list[str]:
-    """The card of run `a`, line by line, with single spaces."""
-    drawn = text(portrait(store.load("a"), Look(opened=True)))
-    return [" ".join(line.split()) for line in drawn.splitlines()]
+    """The card of run `a`, its outcome and its steps, line by line, with single spaces."""
+    log = store.load("a")
+    drawn = text(portrait(log, Look())).splitlines()[:1] + visible("\n".join(timeline(log))).splitlines()
+    return [" ".join(line.split()) for line in drawn]
 
 
 def line(store: MemoryCheckpointer, step: str) -> str:
@@ -155,7 +158,7 @@ def test_each_call_has_what_it_cost_and_under_it_what_failed_before(
     assert said[at].endswith("llm_call completed 1,204 tokens, $0.0031")
     assert said[at + 1] == "↻ asked 3 times: 503 <b>Unavailable</b>\\x1b[31m, then 429 slow down"
     assert line(store, " resume ").endswith(", after a crash 1,244 tokens, $0.0042")
-    drawn = html(portrait(store.load("a"), Look(opened=True)))
+    drawn = html(portrait(store.load("a"), Look()))
     assert "<b>Unavailable" not in drawn
     assert "5 steps" in drawn
 
