@@ -7,6 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from IPython import get_ipython
+from IPython.core.completer import (
+    CompletionContext,
+    SimpleCompletion,
+    SimpleMatcherResult,
+    context_matcher,
+)
+
 from durable_nb.notebook.banner import banner
 from durable_nb.notebook.magics import DurableMagics
 
@@ -21,6 +29,7 @@ def load(shell: InteractiveShell) -> None:
     if _loaded(shell) is None:
         shell.register_magics(DurableMagics)
         shell.input_transformers_cleanup.append(with_a_body)
+        shell.Completer.custom_matchers.append(offered)
     print(banner())  # noqa: T201  # what the cell shows
 
 
@@ -36,6 +45,23 @@ def unload(shell: InteractiveShell) -> None:
             del manager.magics[kind][name]
     shell.configurables.remove(magics)  # type: ignore[arg-type]  # its type is too narrow
     shell.input_transformers_cleanup.remove(with_a_body)
+    shell.Completer.custom_matchers.remove(offered)
+
+
+@context_matcher(priority=1000, identifier="durable_nb")  # before those that know only Python
+def offered(context: CompletionContext) -> SimpleMatcherResult:
+    """What Tab offers in a line of ours. Nothing else is offered beside it."""
+    from durable_nb.notebook.completion import Offer, offer
+
+    names = get_ipython().user_ns
+    place = context.full_text, context.cursor_line, context.cursor_position
+    found = offer(*place, names) or Offer("", ())
+    return {
+        "completions": [SimpleCompletion(text) for text in found.texts],
+        "matched_fragment": found.fragment,
+        "suppress": bool(found.texts),
+        "ordered": True,
+    }
 
 
 def with_a_body(lines: list[str]) -> list[str]:
