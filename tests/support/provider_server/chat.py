@@ -17,6 +17,8 @@ from tests.support.provider_server.judge import (
 )
 from tests.support.provider_server.script import Said, Script, arguments_text, pieces
 
+ELSEWHERE = "any-model"  # one that is no OpenAI's: its server says in more chunks what it has used
+
 
 def speaks(path: str) -> bool:
     return path.endswith("/chat/completions")
@@ -92,7 +94,8 @@ def events(said: Said, number: int, body: Any) -> Iterator[str]:
         yield _delta(number, {"tool_calls": [{"index": at, **begun}]})
         for piece in pieces(arguments_text(call)):
             yield _delta(number, {"tool_calls": [{"index": at, "function": {"arguments": piece}}]})
-    yield _delta(number, {}, _reason(said))
+    sum_so_far = _usage(said) if body["model"] == ELSEWHERE else None
+    yield _delta(number, {}, _reason(said), sum_so_far)
     if (body.get("stream_options") or {}).get("include_usage"):
         yield _frame(_body(number, "chat.completion.chunk", []) | {"usage": _usage(said)})
     yield "data: [DONE]\n\n"
@@ -133,9 +136,9 @@ def _usage(said: Said) -> Any:
     }
 
 
-def _delta(number: int, delta: Any, reason: str | None = None) -> str:
+def _delta(number: int, delta: Any, reason: str | None = None, usage: Any = None) -> str:
     choice = {"index": 0, "delta": delta, "finish_reason": reason, "logprobs": None}
-    return _frame(_body(number, "chat.completion.chunk", [choice]))
+    return _frame(_body(number, "chat.completion.chunk", [choice]) | {"usage": usage})
 
 
 def _body(number: int, kind: str, choices: Any) -> Any:
