@@ -15,7 +15,8 @@ from durable_nb.model.decisions import Resume
 from durable_nb.notebook import agents
 from durable_nb.notebook.banner import store_line
 from durable_nb.notebook.desk import Desk
-from durable_nb.notebook.handle import Handle, Waiting
+from durable_nb.notebook.handle import Handle
+from durable_nb.notebook.inbox import Inbox
 from durable_nb.notebook.inspect_diff import Difference, difference_of
 from durable_nb.notebook.inspector import Inspector
 from durable_nb.notebook.onward import fork, say
@@ -42,10 +43,9 @@ def runs(desk: Desk, line: Namespace) -> pd.DataFrame:
     return frame.drop(columns="workdir") if frame["workdir"].isna().all() else frame
 
 
-def pending(desk: Desk, line: Namespace) -> Waiting:
+def pending(desk: Desk, line: Namespace) -> Inbox:
     """What needs a person: runs that paused, and runs whose process died."""
-    waits = [each for each in default_store().runs() if each.status in ("paused", "crashed")]
-    return Waiting(Handle(desk.run(each.execution_id)) for each in waits)
+    return desk.pending()
 
 
 def use(desk: Desk, line: Namespace) -> None:
@@ -63,7 +63,7 @@ def use(desk: Desk, line: Namespace) -> None:
 def show(desk: Desk, line: Namespace) -> Handle:
     """Everything about a run, a page of its steps at a time."""
     run = desk.run(line.id)
-    Inspector(run, page=line.page or 1, step=line.step).show()
+    Inspector(run, page=1 if line.page is None else line.page, step=line.step).show()
     return desk.drawn(run)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from durable_nb.model.errors import AgentMismatch
 from durable_nb.notebook import agents
 from durable_nb.notebook.handle import Handle, cell_number
+from durable_nb.notebook.inbox import Inbox
 from durable_nb.notebook.local import LocalRun
 from durable_nb.notebook.words import word
 from durable_nb.stores.open import default_store, store_key
@@ -26,6 +27,7 @@ class Desk:
         self._screen = screen
         self._runs: dict[tuple[object, str], LocalRun] = {}
         self._of_cell: dict[str, str] = {}
+        self._inbox: Inbox | None = None
 
     def run_of(self, agent: Agent, variable: str, execution_id: str) -> LocalRun:
         """The run, driven from now on by what that variable, or else that name, means then."""
@@ -54,6 +56,17 @@ class Desk:
                 )
             return self.run_of(agent, variable, execution_id)
         return run
+
+    def waiting(self, execution_id: str, agent: str) -> LocalRun:
+        """A run of the agent of that name, which is looked for when it is needed."""
+        return self._local(execution_id, lambda: agents.find(self.names, agent))
+
+    def pending(self) -> Inbox:
+        """What waits in the store. There is one inbox here: the one before is closed."""
+        if self._inbox is not None:
+            self._inbox.close()
+        self._inbox = Inbox(default_store(), self.waiting, self._screen)
+        return self._inbox
 
     def drawn(self, run: LocalRun) -> Handle:
         """The handle of a run whose card the running cell shows."""

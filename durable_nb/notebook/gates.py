@@ -2,29 +2,66 @@
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias, cast
 
+from durable_nb.core.decide import arguments_of
 from durable_nb.core.nodes import open_pause, pauses, status_of
 from durable_nb.core.state import State
 from durable_nb.core.text import visible
 from durable_nb.model.decisions import Resume
 from durable_nb.model.entries import Answer, Log, Pause
 from durable_nb.model.errors import InvalidInput
-from durable_nb.notebook.cards import Question
 from durable_nb.notebook.timeline import verdict
 from durable_nb.notebook.words import head, word
 
+Asks: TypeAlias = Literal["approval", "text", "value", "go on"]
 
-def question(log: Log, state: State) -> Question | None:
-    """What a click could answer now."""
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a person can decide about a run at its entry `number`.
+
+    `asks` for approval of a call, for what a call in doubt returned (the `text` that the model
+    reads, or a JSON `value` for the function that called), or only whether to go on.
+    """
+
+    execution_id: str
+    number: int
+    asks: Asks
+    tool: str = ""
+    arguments: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def pause(self) -> int | None:
+        """The pause that an answer is bound to."""
+        return None if self.asks == "go on" else self.number
+
+
+def question(log: Log, state: State, *, now: int = 0) -> Question | None:
+    """What a click could answer, at a time in µs: an expired pause has its answer."""
+    execution_id, number = log.run.execution_id, state.number
     match status_of(log, state):
         case "paused":
-            asks = cast(Pause, state.at.entry).asks
-            return Question(state.number, pause=state.number, in_doubt=asks == "in_doubt")
+            pause = cast(Pause, state.at.entry)
+            if has_expired(pause, now):
+                return Question(execution_id, number, "go on")
+            return Question(execution_id, number, _asks(pause), pause.tool, arguments_of(state))
         case "crashed" | "failed":
-            return Question(state.number, pause=None)
+            return Question(execution_id, number, "go on")
         case _:
             return None
+
+
+def has_expired(pause: Pause, now: int) -> bool:
+    return pause.expires_at is not None and pause.expires_at <= now
+
+
+def _asks(pause: Pause) -> Asks:
+    if pause.asks == "approval":
+        return "approval"
+    return "text" if pause.key is None else "value"
 
 
 def gate(log: Log, pause: int | None) -> int | None:

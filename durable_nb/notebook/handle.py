@@ -197,16 +197,6 @@ class Handle:
             self.card()
 
 
-class Waiting(list[Handle]):
-    """Runs that wait for a person; shown as their cards, with buttons."""
-
-    def _ipython_display_(self) -> None:
-        if not self:
-            print("nothing waits for you")  # noqa: T201  # what the cell shows
-        for handle in self:
-            handle.card()
-
-
 def cell_number() -> int | None:
     """The number of the cell that is running; None outside of IPython."""
     from IPython import get_ipython

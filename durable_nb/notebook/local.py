@@ -15,13 +15,15 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from durable_nb.core.changes import differences
+from durable_nb.core.compare import Change
 from durable_nb.core.nodes import status_of
 from durable_nb.core.state import state_of
 from durable_nb.model.decisions import Resume
 from durable_nb.model.entries import Log
-from durable_nb.model.errors import DurableError
-from durable_nb.notebook.cards import Card, Question
-from durable_nb.notebook.gates import already, answer_to, gate, question, same
+from durable_nb.model.errors import DurableError, MissingTool
+from durable_nb.notebook.cards import Card, Face
+from durable_nb.notebook.gates import Question, already, answer_to, gate, question, same
 from durable_nb.notebook.portrait import (
     Live,
     Look,
@@ -33,12 +35,14 @@ from durable_nb.notebook.portrait import (
 from durable_nb.notebook.pulse import beating
 from durable_nb.notebook.reading import Reading
 from durable_nb.notebook.screen import notebook_name
+from durable_nb.runtime.ports import SYSTEM
 
 if TYPE_CHECKING:
     from durable_nb.notebook.screen import Screen
     from durable_nb.runtime.agent import Agent
     from durable_nb.runtime.engine import Stop
     from durable_nb.runtime.loop import Drive
+    from durable_nb.runtime.tools import Tool
     from durable_nb.stores.protocol import Checkpointer
 
 CARDS = 8  # how many of a run's cards are kept up to date
@@ -66,6 +70,7 @@ class LocalRun:
         """The number of the pause that a card showed last."""
         self.screen = screen
         self._cards: deque[Card] = deque(maxlen=CARDS)
+        self._rows: list[Face] = []
         self._reading = Reading(store, execution_id)
         self._drawing = threading.RLock()
         self._drive: Future[None] | None = None
@@ -97,6 +102,18 @@ class LocalRun:
             card.erase_buttons()
             card.say(None)
 
+    def put_row(self, row: Face) -> None:
+        """A row of the inbox, drawn from now on. The newest card keeps its buttons."""
+        with self._drawing:
+            if row not in self._rows:
+                self._rows.append(row)
+            self.redraw()
+
+    def take_row(self, row: Face) -> None:
+        with self._drawing:
+            if row in self._rows:
+                self._rows.remove(row)
+
     @contextmanager
     def saying(self, note: str) -> Iterator[None]:
         """Have the newest card say something for as long as it is true."""
@@ -122,7 +139,8 @@ class LocalRun:
             state = state_of(log)
             self._draw(
                 lambda card, look: portrait(log, look, card.inside(log), state),
-                question(log, state),
+                question(log, state, now=SYSTEM.clock()),
+                self._changed(log),
             )
             self.shown = state.number if state.status == "paused" else None
 
@@ -147,6 +165,25 @@ class LocalRun:
         finally:
             undriven.close()
             self.redraw()
+
+    def changes(self) -> tuple[Change, ...]:
+        """What of the agent's code is not as it was when the run stopped, shown on its cards.
+
+        Raises `MissingTool` and the like if the agent cannot go on at all.
+        """
+        from durable_nb.runtime.checks import check_tools
+
+        log = self.log()
+        check_tools(self.agent(), self.execution_id, state_of(log))
+        self.redraw()
+        return self._changed(log)
+
+    def tool(self, name: str) -> Tool:
+        """The tool of that name as it is now. Raises `MissingTool`, `UnknownAgent`."""
+        agent = self.agent()
+        if name not in agent.toolbox:
+            raise MissingTool(f"agent {agent.name!r} has no tool {name!r} any more; add it again")
+        return agent.toolbox[name]
 
     def click(self, decision: Resume | None, pause: int | None) -> None:
         """What a button does: claim here and now, let a thread drive. Errors land on the card."""
@@ -252,37 +289,54 @@ class LocalRun:
 
     def _say(self, step: Live | None) -> None:
         with self._drawing:
-            for card in list(self._cards)[-1:]:
-                card.say(step)
+            for each in (*list(self._cards)[-1:], *self._rows):
+                each.say(step)
 
     def _begin(self) -> None:
         self._error, self._stopped = None, False
 
-    def _draw(self, paint: Callable[[Card, Look], Portrait], question: Question | None) -> None:
+    def _draw(
+        self,
+        paint: Callable[[Face, Look], Portrait],
+        question: Question | None,
+        changed: tuple[Change, ...] = (),
+    ) -> None:
         why_not = self._cannot_ask() if question else ()
-        cards = list(self._cards) if self.screen.redraws() else list(self._cards)[-1:]
-        for card in cards:
-            card.draw(paint(card, self._look(card.look, why_not)))
-            if question and not why_not and card is cards[-1] and self.screen.clickable():
-                card.ask(question, self.click)
+        newest = list(self._cards)[-1:]
+        asks = question if not why_not and self.screen.clickable() else None
+        for face in (*(self._cards if self.screen.redraws() else newest), *self._rows):
+            face.draw(paint(face, self._look(face.look, why_not, changed)))
+            if asks and (face in newest or face in self._rows):
+                face.ask(asks, self)
             else:
-                card.erase_buttons()
+                face.erase_buttons()
 
-    def _look(self, asked: Look, why_not: tuple[str, ...]) -> Look:
+    def _look(self, asked: Look, why_not: tuple[str, ...], changed: tuple[Change, ...]) -> Look:
         return replace(
             asked,
             notes=(*asked.notes, *why_not),
             error=self._error,
             stopped=self._stopped,
             notebook=notebook_name(),
+            changed=changed,
+            now=SYSTEM.clock(),
         )
+
+    def _changed(self, log: Log) -> tuple[Change, ...]:
+        """What of the agent's code is not as it was when the run stopped, if both are there."""
+        if status_of(log) not in ("paused", "crashed", "failed"):
+            return ()
+        try:
+            return differences(log.definition, self.agent().definition().text)
+        except DurableError:
+            return ()
 
     def _cannot_ask(self) -> tuple[str, ...]:
         """Why no click could go on with this run: its agent is not here."""
         try:
             self.agent()
         except DurableError as error:
-            return (f"To decide here: {error}.",)
+            return (f"To decide here: {error}",)
         return ()
 
 

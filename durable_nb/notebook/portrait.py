@@ -7,11 +7,14 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from durable_nb.core.calls import calls_text, model_calls, spent
+from durable_nb.core.compare import Change
 from durable_nb.core.decide import arguments_of
 from durable_nb.core.explain import call_text, explain, rejection
 from durable_nb.core.nodes import moment, node_id, status_of
 from durable_nb.core.state import State, state_of
 from durable_nb.model.entries import Answer, End, Log, Pause, ToolCall, Turn
+from durable_nb.notebook.changed import changed_parts
+from durable_nb.notebook.gates import has_expired
 from durable_nb.notebook.parts import Block, Commands, Part, Say, Steps, Tone, fields_of
 from durable_nb.notebook.timeline import timeline, tool_errors, verdict
 from durable_nb.notebook.words import word
@@ -38,6 +41,9 @@ class Look:
     stopped: bool = False
     error: str | None = None
     notebook: str | None = None
+    changed: tuple[Change, ...] = ()
+    now: int = 0
+    brief: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +69,11 @@ def portrait(
     opens = (Steps(tuple(timeline(log))),) if inside is None else inside
     bill = "" if look.stored else spent(state.usage)
     facts = (*drawn.facts, *filter(None, [bill]), *_errors(log))
-    return replace(drawn, facts=facts, parts=(*said, *drawn.parts, *opens))
+    changed = changed_parts(look.changed, _SINCE.get(status_of(log, state), ""))
+    return replace(drawn, facts=facts, parts=(*said, *drawn.parts, *changed, *opens))
+
+
+_SINCE = {"paused": "it paused", "crashed": "its last step", "failed": "it failed"}
 
 
 def unreadable(execution_id: str, error: str) -> Portrait:
@@ -96,21 +106,35 @@ def went_on(log: Log, state: State) -> str:
 
 def _paused(log: Log, state: State, look: Look) -> Portrait:
     pause = cast("Pause", state.at.entry)
-    since = f"since {_when(state.newest.at)} at {node_id(pause)}"
-    facts = (log.run.agent, f"pause {state.number}", since)
+    facts = [log.run.agent, f"pause {state.number}"]
+    if not look.brief:
+        facts.append(f"since {_when(state.newest.at)} at {node_id(pause)}")
     context = fields_of(pause.reason, pause.context)
-    asked = _in_doubt(log, state) if pause.asks == "in_doubt" else _gate(log, state, pause)
+    if has_expired(pause, look.now):
+        return _expired(log, pause, (*facts, f"expired {_when(pause.expires_at or 0)}"), context)
+    if pause.expires_at is not None:
+        facts.append(f"until {_when(pause.expires_at)}")
+    asked = _in_doubt(log, state) if pause.asks == "in_doubt" else _gate(log, state, pause, look)
     parts = (context, *asked)
-    return Portrait("amber", "●", "waiting for you", log.run.execution_id, facts, parts)
+    return Portrait("amber", "●", "waiting for you", log.run.execution_id, tuple(facts), parts)
 
 
-def _gate(log: Log, state: State, pause: Pause) -> tuple[Part, ...]:
+def _expired(log: Log, pause: Pause, facts: tuple[str, ...], context: Part) -> Portrait:
+    """A pause that nobody can answer any more: its answer is a no, written by whoever resumes."""
+    no = "ends the run" if pause.asks == "in_doubt" else f"tells {pause.tool} no"
+    say = Say(f"Nobody decided in time, so nothing was approved. Resume {no}, by timeout.")
+    parts = (context, say, _resume(log))
+    return Portrait("amber", "●", "expired", log.run.execution_id, facts, parts)
+
+
+def _gate(log: Log, state: State, pause: Pause, look: Look) -> tuple[Part, ...]:
     run = f"{word(log.run.execution_id)} --pause {state.number}"
     typed = (
         (f"%durable approve {run}", "to approve by typing"),
         (f"%durable reject {run} --note 'why'", "to reject"),
     )
-    return _explained(state, f" {rejection(pause)}"), Commands(typed)
+    more = "" if look.brief else f" {rejection(pause)}"
+    return _explained(state, more), Commands(typed)
 
 
 def _in_doubt(log: Log, state: State) -> tuple[Part, ...]:
@@ -156,7 +180,8 @@ def _failed(log: Log, state: State, look: Look) -> Portrait:
 
 def _crashed(log: Log, state: State, look: Look) -> Portrait:
     headline = "stopped by you" if look.stopped else "died mid-step"
-    facts = (log.run.agent, f"newest row {node_id(state.newest.entry)}, {_when(state.newest.at)}")
+    when = "" if look.brief else f", {_when(state.newest.at)}"
+    facts = (log.run.agent, f"newest row {node_id(state.newest.entry)}{when}")
     parts = (_explained(state), _resume(log))
     return Portrait("red", "↯", headline, log.run.execution_id, facts, parts)
 

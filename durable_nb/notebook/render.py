@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import singledispatch
 
 from durable_nb.core.text import visible
@@ -71,6 +71,12 @@ def live(step: Live) -> dict[str, str]:
         "text/html": f'<div style="{style}">{top}{block if said else ""}</div>',
         "text/plain": f"{visible(took)}\n{said}".rstrip("\n"),
     }
+
+
+def pieces(parts: Iterable[Part]) -> str:
+    """Parts alone, as HTML: what stands among widgets."""
+    inner = "".join(map(_html, parts))
+    return f'<div style="font-size:13px;line-height:1.5;margin-bottom:6px">{inner}</div>'
 
 
 @singledispatch

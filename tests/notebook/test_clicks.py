@@ -197,31 +197,6 @@ def test_a_cell_of_a_run_that_a_click_drives_waits_for_it(notebook: Notebook) ->
     assert llm.asked == 2
 
 
-def test_pending_lists_what_waits_and_what_died_and_runs_nothing(
-    notebook: Notebook, bot: Agent, effects: Ledger
-) -> None:
-    def die() -> str:
-        """Die."""
-        raise KeyboardInterrupt
-
-    notebook(CELL)
-    llm = ScriptedModel([call("die"), "alive"])
-    notebook.names["mortal"] = Agent("mortal", llm, [die])
-    notebook("%%durable mortal --id dead\nhello")
-    ran = notebook("%durable pending")
-    texts = [each["text/plain"] for each in ran.shown if "text/html" in each]
-    assert ["waiting for you" in texts[1], "died" in texts[0] or "stopped" in texts[0]] == [
-        True,
-        True,
-    ]
-    assert len(ran.buttons) == 2
-    assert (bot.llm.asked, llm.asked, effects.lines) == (1, 1, [])
-
-
-def test_pending_without_anything_says_so(notebook: Notebook) -> None:
-    assert "nothing waits for you" in notebook("%durable pending").printed
-
-
 def test_with_nobody_there_the_card_is_static(notebook: Notebook, bot: Agent) -> None:
     notebook("%config DurableMagics.headless = None")
     ran = notebook(CELL)
