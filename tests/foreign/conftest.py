@@ -8,15 +8,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from fastmcp.client.transports import StdioTransport
 from pydantic_ai.mcp import MCPToolset
 
 from durable_nb import Checkpointer, SQLiteCheckpointer
+from tests.foreign.shop import SERVER, over_stdio
 from tests.support.ledger import Ledger
 from tests.support.providers import assert_all_valid
-
-SERVER = Path(__file__).with_name("server.py")
-KEY = "a-key-that-nobody-may-read"
 
 
 @pytest.fixture
@@ -31,11 +28,6 @@ def store(tmp_path: Path) -> Iterator[Checkpointer]:
 def shop(effects: Ledger) -> MCPToolset:
     """The server as a process of its own, spoken to over its standard streams."""
     return over_stdio(effects)
-
-
-def over_stdio(effects: Ledger) -> MCPToolset:
-    arguments = [str(SERVER), str(effects.path)]
-    return MCPToolset(StdioTransport(sys.executable, arguments, env={"SHOP_KEY": KEY}))
 
 
 @pytest.fixture

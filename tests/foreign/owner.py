@@ -8,7 +8,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from durable_nb import Agent, SQLiteCheckpointer, call
-from tests.foreign.conftest import over_stdio
+from tests.foreign.shop import over_stdio
 from tests.support.agents import bot
 from tests.support.ledger import Ledger
 

@@ -9,7 +9,6 @@ import os
 import signal
 import sqlite3
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,30 +20,9 @@ from mcp.server import MCPServer
 from pydantic_ai.mcp import MCPToolset, load_mcp_toolsets
 
 from durable_nb import Agent, Checkpointer, InvalidInput, InvalidTool, Resume, call
-from tests.foreign.conftest import KEY, SERVER, over_stdio
+from tests.foreign.shop import KEY, SERVER, done, gone, over_stdio, servers
 from tests.support.agents import bot, told
 from tests.support.ledger import Ledger
-
-
-def servers(effects: Ledger) -> list[int]:
-    """The processes that the server was started as."""
-    return [int(line.split()[1]) for line in effects.lines if line.startswith("server ")]
-
-
-def done(effects: Ledger) -> list[str]:
-    return [line for line in effects.lines if not line.startswith("server ")]
-
-
-def gone(process: int) -> bool:
-    """Whether the process has ended; waits for it a while."""
-    until = time.monotonic() + 30
-    while time.monotonic() < until:
-        try:
-            os.kill(process, 0)
-        except ProcessLookupError:
-            return True
-        time.sleep(0.02)
-    return False
 
 
 def test_a_servers_tools_are_listed_when_the_agent_is_made(

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from durable_nb import Checkpointer, Resume, call, lab
-from tests.foreign.conftest import over_stdio
 from tests.foreign.owner import agent_of
-from tests.foreign.test_mcp import done, gone, servers
+from tests.foreign.shop import done, gone, over_stdio, servers
 from tests.notebook.test_kernels import Kernel
 from tests.support.agents import bot, told
 from tests.support.ledger import Ledger
@@ -89,7 +88,7 @@ CELLS = """\
 %load_ext durable_nb
 from pathlib import Path
 from durable_nb import Agent, ScriptedModel, call
-from tests.foreign.conftest import over_stdio
+from tests.foreign.shop import over_stdio
 from tests.support.ledger import Ledger
 shop = over_stdio(Ledger(Path("effects").absolute())).approval_required()
 bot = Agent("bot", ScriptedModel([call("refund", order="7", amount=20), "On its way."]), [shop])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import subprocess
 import sys
 import threading
@@ -234,6 +235,16 @@ def test_a_toolset_stands_for_its_tools_also_under_other_names(store: Checkpoint
     assert [each.name for each in agent.tools] == ["double", "later", "my_double", "my_later"]
     assert told(agent.run("go")) == ["4"]
     assert "async def later" in agent.toolbox["my_later"].source
+
+
+def test_a_name_that_no_model_could_call_is_refused_with_how_to_rename_it(store: Checkpointer):
+    """As `files.read` of an MCP server."""
+    toolset = FunctionToolset([Tool(lambda: "read", name="files.read")])
+    named = {"files_read": "files.read"}
+    with pytest.raises(InvalidTool, match=re.escape(f".renamed({named})")):
+        bot(store, ["x"], toolset)
+    agent = bot(store, [call("files_read"), "x"], toolset.renamed(named))
+    assert told(agent.run("go")) == ["read"]
 
 
 def test_a_toolset_can_ask_for_approval_of_some_calls(store: Checkpointer):
