@@ -78,15 +78,16 @@ def _looks(
 
 
 def _is_over(run: LocalRun, crashed: Callable[[], None] | None) -> bool:
-    """Look at the run again. A pause that no card shows yet is shown."""
+    """Look at the run again. Its cards show how it ended, and a pause that none of them shows."""
     log = run.log()
     status = status_of(log)
     if status == "crashed" and crashed is not None:
         crashed()
         return _is_over(run, crashed)
-    if status == "paused" and log.rows[-1].number != run.shown:
+    over = status not in ("paused", "running")
+    if over or (status == "paused" and log.rows[-1].number != run.shown):
         run.redraw()
-    return status not in ("paused", "running")
+    return over
 
 
 def _too_late(run: LocalRun, timeout: float) -> DurableError:
