@@ -8,6 +8,7 @@ words of a run: a wish for approval is a pause, and a retry is an error that the
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from durable_nb.model.values import dumps, freeze
 from durable_nb.runtime import engine
 from durable_nb.runtime.mcp import Server
 from durable_nb.runtime.scope import interrupt, scope
-from durable_nb.runtime.tools import Arguments, Tool, as_tool, source_of
+from durable_nb.runtime.tools import NAME, Arguments, Tool, as_tool, source_of
 
 if TYPE_CHECKING:
     import pydantic_ai
@@ -143,6 +144,12 @@ def _tool(definition: ToolDefinition, call: _Here | _There, validator: Any, code
         raise InvalidTool(
             f"{definition.name!r} cannot be a tool here: its results come from outside of a run; "
             "give a function that calls interrupt() to wait for a person"
+        )
+    if not NAME.fullmatch(definition.name):
+        usable = {re.sub(r"[^a-zA-Z0-9_-]", "_", definition.name)[:64]: definition.name}
+        raise InvalidTool(
+            f"{definition.name!r} cannot be a tool's name (letters, digits, _ and -, at most 64); "
+            f"give it another one: .renamed({usable}) on its toolset"
         )
     function = getattr(code, "function", code)
     return Tool(

@@ -31,7 +31,7 @@ from durable_nb.model.values import dumps
 
 OnCrash: TypeAlias = Literal["rerun", "ask", "fail"]
 
-_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _KINDS = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
@@ -69,7 +69,7 @@ class Tool:
     ) -> None:
         self.function = function
         self.name: str = name or str(getattr(function, "__name__", type(function).__name__))
-        if not _NAME.fullmatch(self.name):
+        if not NAME.fullmatch(self.name):
             raise InvalidTool(
                 f"{self.name!r} cannot be a tool's name (letters, digits, _ and -, at most 64); "
                 "give one with tool(name=...)"
