@@ -40,7 +40,7 @@ TIMEOUTS: Mapping[str, float] = {"timeout": 300.0, "first_event_timeout": 600.0}
 _FOR_TESTS = ("test", "function")  # pydantic-ai's own, which say no reason why a reply ends
 _UNPRICED = (COMPATIBLE, "ollama")  # somebody's own server, whatever its models are called
 
-CUT = Failure("the stream was cut before its end", passing=True)
+_CUT = Failure("the stream was cut before its end", passing=True)
 _SILENT: Mapping[str | None, Failure] = {  # what it means that a reply ends so, and holds nothing
     "length": Failure(
         "the reply came to its limit of tokens before it said anything",
@@ -93,10 +93,7 @@ class Asker:
             )
         except Exception as error:  # noqa: BLE001  # a client may raise anything, with keys in it
             return failure_of(error)
-        if (failure := _failure_in(self._model, response)) is not None:
-            return failure
-        name = response.model_name or self._model.model_name
-        return Reply(message_of(response), _usage_of(response), name)
+        return _outcome(self._model, response)
 
     def _parameters(self, tools: Sequence[ToolSpec]) -> ModelRequestParameters:
         """The tools as they are offered, made once for those of an agent."""
@@ -165,14 +162,15 @@ def _text_of(event: Any) -> str:
             return ""
 
 
-def _failure_in(model: Model, response: ModelResponse) -> Failure | None:
-    """Why a response is no reply. One that is empty ends a run, unless it is empty for a reason."""
+def _outcome(model: Model, response: ModelResponse) -> Reply | Failure:
+    """The reply, if it is whole. One that is empty ends a run, unless it is empty for a reason."""
     if not _is_whole(model, response):
-        return CUT
+        return _CUT
     message = message_of(response)
-    if message.tool_calls or message.content.strip():
-        return None
-    return _SILENT.get(response.finish_reason)
+    is_silent = not (message.tool_calls or message.content.strip())
+    if is_silent and (why := _SILENT.get(response.finish_reason)) is not None:
+        return why
+    return Reply(message, _usage_of(response), response.model_name or model.model_name)
 
 
 def _is_whole(model: Model, response: ModelResponse) -> bool:
