@@ -76,16 +76,17 @@ def excerpt(
 ) -> tuple[Sequence[Message], Trim | None]:
     """What to send of a history within `limit` tokens, and what that leaves out, if anything.
 
-    `start` is where the last cut was. Where not even the newest messages fit, they are sent all
-    the same: what the model is asked now has to reach it.
+    `start` is where the last cut was, which stands if no more would have fitted. Where not even
+    the newest messages fit, they are sent all the same: what the model is asked now has to reach it.
     """
     before = gauge.tokens(transcript, 0)
     if before <= limit:
         return transcript, None
     cut = _Cut(transcript, gauge)
-    start = max(start, cut.head)
+    start, roomy = max(start, cut.head), limit - limit // ROOM
+    if cut.size(cut.before(start)) <= roomy:
+        start = cut.head  # the limit was lower when that was cut
     if cut.size(start) > limit:
-        roomy = limit - limit // ROOM
         start = next((at for at in cut.places(start) if cut.size(at) <= roomy), cut.last)
     sent = cut.excerpt(start)
     return sent, Trim(len(transcript) - len(sent), before, cut.size(start), start)
@@ -102,6 +103,11 @@ class _Cut:
     def places(self, start: int) -> Iterator[int]:
         """Where a history may be cut, from `start` on: results stay with their calls."""
         return (at for at in range(start, self.last + 1) if self._all[at].role != "tool")
+
+    def before(self, start: int) -> int:
+        """The place before that one where it could be cut, if there is one."""
+        earlier = (at for at in range(start - 1, self.head - 1, -1) if self._all[at].role != "tool")
+        return next(earlier, start)
 
     def excerpt(self, start: int) -> Excerpt:
         """What is sent if it is cut there; the first to speak after the system is the user."""

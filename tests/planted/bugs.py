@@ -378,6 +378,13 @@ BUGS = [
         "tests/unit/test_context.py",
     ),
     Bug(
+        "what a lower limit left out stays out",
+        "core/context.py",
+        "if cut.size(cut.before(start)) <= roomy:",
+        "if False:",
+        "tests/unit/test_context.py",
+    ),
+    Bug(
         "a history is cut anew in each turn, so that no provider can keep it",
         "core/state.py",
         "start=self.start if trim is None else trim.start,",

@@ -59,6 +59,18 @@ def test_a_cut_leaves_room_and_stands_until_that_is_used_up() -> None:
     assert 5 < len(set(starts)) < 25
 
 
+def test_a_higher_limit_brings_back_what_a_lower_one_left_out() -> None:
+    history = [SYSTEM, GO, *(message for number in range(40) for message in turn(number, 90))]
+    _, low = excerpt(Transcript(history), 200, Gauge())
+    assert low is not None
+    for limit in (400, 800, 1600):
+        _, anew = excerpt(Transcript(history), limit, Gauge())
+        _, raised = excerpt(Transcript(history), limit, Gauge(), start=low.start)
+        assert raised == anew
+        assert anew is not None
+        assert anew.after > limit // 2
+
+
 def test_results_stay_with_their_calls() -> None:
     history = [SYSTEM, GO, *turn(1, 400, 5, 5), *turn(2, 10)]
     for limit in range(1, 300):
