@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from durable_nb.core.state import State
 from durable_nb.model.errors import BudgetExceeded, InvalidInput, TurnLimit
 
+_ROUNDING = 1 - 1e-9  # ten times $0.1 is less than $1, as floats add up
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -51,7 +53,7 @@ class Limits:
                 f"{which} has a max_cost of ${self.cost:g}, and the price of its model is not "
                 "known; limit max_tokens instead and resume it"
             )
-        if usage.cost is not None and usage.cost >= self.cost:
+        if usage.cost is not None and usage.cost >= self.cost * _ROUNDING:
             raise BudgetExceeded(
                 f"{which} has cost ${usage.cost:.4f} of the ${self.cost:g} that it may; raise "
                 "max_cost on the agent and resume it"

@@ -81,6 +81,13 @@ def test_a_budget_holds_over_resumes_until_it_is_raised(
     assert (result.output, result.usage) == ("done", Usage(21, 9, 6, 0.75))
 
 
+def test_a_budget_in_money_is_used_up_to_the_cent(store) -> None:
+    agent = bot(store, priced(*[0.1] * 12), look, max_cost=1)
+    with pytest.raises(BudgetExceeded, match=r"\$1.0000 of the \$1 "):
+        agent.run("go")
+    assert agent.llm.asked == 10
+
+
 def test_a_budget_in_money_needs_a_price(store) -> None:
     with pytest.raises(BudgetExceeded, match=r"max_cost of \$1.*price .* not known.*max_tokens"):
         bot(store, priced(None, None), look, max_cost=1).run("go")
