@@ -87,7 +87,8 @@ def excerpt(
     if cut.size(cut.before(start)) <= roomy:
         start = cut.head  # the limit was lower when that was cut
     if cut.size(start) > limit:
-        start = next((at for at in cut.places(start) if cut.size(at) <= roomy), cut.last)
+        places = cut.places(range(start, cut.last + 1))
+        start = next((at for at in places if cut.size(at) <= roomy), cut.last)
     sent = cut.excerpt(start)
     return sent, Trim(len(transcript) - len(sent), before, cut.size(start), start)
 
@@ -100,14 +101,13 @@ class _Cut:
         self.head = next(at for at, each in enumerate(transcript) if each.role != "system")
         self.last = max(self._newest_reply(), transcript.instruction(len(transcript)))
 
-    def places(self, start: int) -> Iterator[int]:
-        """Where a history may be cut, from `start` on: results stay with their calls."""
-        return (at for at in range(start, self.last + 1) if self._all[at].role != "tool")
+    def places(self, among: range) -> Iterator[int]:
+        """Those where a history may be cut: results stay with their calls."""
+        return (at for at in among if self._all[at].role != "tool")
 
     def before(self, start: int) -> int:
         """The place before that one where it could be cut, if there is one."""
-        earlier = (at for at in range(start - 1, self.head - 1, -1) if self._all[at].role != "tool")
-        return next(earlier, start)
+        return next(self.places(range(start - 1, self.head - 1, -1)), start)
 
     def excerpt(self, start: int) -> Excerpt:
         """What is sent if it is cut there; the first to speak after the system is the user."""
