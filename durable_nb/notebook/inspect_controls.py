@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Choices: TypeAlias = tuple[tuple[str, Place], ...]
 
 _WIDE = "30em"
-_SAID = f"{MUTED};padding-left:6.7em;max-width:58em;line-height:1.4"
+_SAID = f"{MUTED};padding-left:8.6em;max-width:58em;line-height:1.4"
 
 
 class Acts(Protocol):
@@ -43,6 +43,7 @@ class Offer:
     pages: int
     forkable: Choices
     comparable: Choices
+    newest: Choices
     says: Callable[[int], str]
     can_end: bool
 
@@ -57,14 +58,14 @@ class Controls:
 
         self._acts, self._guarded, self._offer = acts, guarded, offer
         run = offer.execution_id
-        self._fork_at = self._choice("Fork from", f"The step at which run {run} is forked")
+        self._fork_at = self._choice("Fork at step", f"The step at which run {run} is forked")
         self._says = HTML()
-        self._before = self._choice("Compare", f"A step of run {run}")
+        self._before = self._choice("Compare step", f"A step of run {run}")
         self._after = self._choice("with", f"Another step, or a run that is related to {run}")
         self._older = self._button("◂ Older steps", f"Older steps of run {run}", self._turn, 1)
         self._newer = self._button("Newer steps ▸", f"Newer steps of run {run}", self._turn, -1)
         self._command = Text(
-            description="To copy", layout=Layout(width=_WIDE), style={"description_width": "5em"}
+            description="To copy", layout=Layout(width=_WIDE), style={"description_width": "7em"}
         )
         fork = self._button("Fork", f"Fork run {run} at the chosen step", self._fork)
         compare = self._button("Compare", f"Compare two steps of run {run}", self._compare)
@@ -87,9 +88,9 @@ class Controls:
     def update(self, offer: Offer) -> None:
         """Offer what there is now; what was chosen stays, if it is still there."""
         self._offer = offer
-        _offer(self._fork_at, offer.forkable, -1)
-        _offer(self._before, offer.comparable, 0)
-        _offer(self._after, offer.comparable, -1)
+        _offer(self._fork_at, offer.forkable, offer.forkable[-1:])
+        _offer(self._before, offer.comparable, offer.comparable[:1])
+        _offer(self._after, offer.comparable, offer.newest)
         self._older.disabled = offer.page >= offer.pages
         self._newer.disabled = offer.page <= 1
         self._pages.layout.display = None if offer.pages > 1 else "none"
@@ -104,7 +105,7 @@ class Controls:
             description=name,
             tooltip=tooltip,
             layout=Layout(width=_WIDE),
-            style={"description_width": "5em"},
+            style={"description_width": "7em"},
         )
 
     def _button(self, name: str, tooltip: str, act: Callable[..., None], *values: Any) -> Button:
@@ -154,11 +155,13 @@ class Controls:
             self._command.value = self._acts.diff_command(self._before.value, self._after.value)
 
 
-def _offer(choice: Dropdown, choices: Choices, default: int) -> None:
+def _offer(choice: Dropdown, choices: Choices, default: Choices) -> None:
     """Change what can be chosen, if it is not the same."""
     if choice.options == choices:
         return
     chosen = choice.value
-    places = [place for _, place in choices]
     choice.options = choices
-    choice.value = chosen if chosen in places else places[default] if places else None
+    if chosen in (place for _, place in choices):
+        choice.value = chosen
+    else:
+        choice.value = next((place for _, place in default), None)

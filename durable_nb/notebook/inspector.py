@@ -181,6 +181,7 @@ def _offer(seen: Seen) -> Offer:
         page.pages,
         tuple(each for each in steps if each[1][1] not in ends),
         (*steps, *_elsewhere(log, seen.family)),
+        steps[-1:],
         partial(fork_says, log),
         seen.status not in ("completed", "cancelled"),
     )

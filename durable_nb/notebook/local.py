@@ -10,7 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -271,10 +271,11 @@ class LocalRun:
         self.wait()
 
     def _go_on(self, run: Drive, stop: Stop) -> None:
+        from durable_nb.runtime.engine import Abandoned
         from durable_nb.runtime.loop import drive
 
         try:
-            with self._shown_while(run):
+            with suppress(Abandoned), self._shown_while(run):  # whoever stops it has ended the run
                 drive(run, stop)
         except Exception as error:  # noqa: BLE001  # nobody sees what a thread raises
             self._error = _line(error)
