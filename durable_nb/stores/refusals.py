@@ -66,6 +66,14 @@ def busy(path: object, seconds: float) -> StoreBusy:
     )
 
 
+def lost_log(path: object) -> StoreUnusable:
+    return StoreUnusable(
+        f"the store's write-ahead log {path} was deleted or replaced while in use; what was "
+        "committed since may be lost. Restart the kernel to open the store anew, and let nothing "
+        "but durable_nb read or remove the files of a store that is in use"
+    )
+
+
 def closed(store: object) -> StoreUnusable:
     return StoreUnusable(f"{store} is closed; make a new one to go on")
 

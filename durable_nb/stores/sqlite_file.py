@@ -47,6 +47,7 @@ class SQLiteFile:
         self._connections: dict[int, sqlite3.Connection] = {}
         self._pid = os.getpid()
         self._seen: os.stat_result | None = None
+        self._log: os.stat_result | None = None  # the write-ahead log, while we are connected
         self._opening = threading.Lock()
         self._closed = False
 
@@ -59,6 +60,7 @@ class SQLiteFile:
             with self._translated():
                 yield db
                 db.execute("commit")
+                self._refuse_a_lost_log()
         except BaseException:
             if db.in_transaction:
                 db.execute("rollback")
@@ -67,7 +69,9 @@ class SQLiteFile:
     def change(self, statement: str, values: Values) -> int:
         """One guarded statement in a transaction of its own. Returns how many rows it changed."""
         db = self._connection()
-        return self._patiently(lambda: db.execute(statement, values).rowcount)
+        changed = self._patiently(lambda: db.execute(statement, values).rowcount)
+        self._refuse_a_lost_log()
+        return changed
 
     def read(self, statement: str, values: Values = ()) -> list[tuple[Any, ...]]:
         """All rows of a query. A store that does not exist yet has none."""
@@ -102,6 +106,7 @@ class SQLiteFile:
         if self._pid != os.getpid():
             _inherited.append(self._connections)
             self._connections, self._pid, self._opening = {}, os.getpid(), threading.Lock()
+            self._log = None
         self.refuse_a_changed_file()
         me = threading.get_ident()  # a dead thread's number, and so its connection, is used again
         if me not in self._connections:
@@ -109,7 +114,8 @@ class SQLiteFile:
         return self._connections[me]
 
     def refuse_a_changed_file(self) -> None:
-        """Raise `StoreUnusable` if there was a file and it is gone, or another one is in its place."""
+        """Raise `StoreUnusable` if there was a file and it is gone, or another one is in its place,
+        or in that of its write-ahead log."""
         if self._seen is not None:
             now = self._stat()
             if now is None or not os.path.samestat(self._seen, now):
@@ -118,13 +124,24 @@ class SQLiteFile:
                     "was deleted or replaced while in use",
                     "what it held is gone; put the file back, or restart and begin a new one",
                 )
+            self._refuse_a_lost_log()
+
+    def _refuse_a_lost_log(self) -> None:
+        """Raise `StoreUnusable` if the write-ahead log is not the one that we write to. Nobody may
+        remove it while we are connected, unless our locks are lost: then what we commit is, too."""
+        if self._log is not None:
+            now = _found(self._log_path)
+            if now is None or not os.path.samestat(self._log, now):
+                raise refusals.lost_log(self._log_path)
+
+    @property
+    def _log_path(self) -> str:
+        return f"{self.path}-wal"
 
     def _stat(self) -> os.stat_result | None:
         """What the path leads to; None where there is nothing."""
         try:
-            return os.stat(self.path)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
+            return _found(self.path)
         except OSError as error:
             raise refusals.unusable(
                 self.path,
@@ -150,6 +167,7 @@ class SQLiteFile:
             with self._opening:
                 self._prepare(db)
                 self._seen = self._seen or os.stat(self.path)
+                self._log = self._log or _found(self._log_path)
         except BaseException:
             db.close()
             raise
@@ -201,6 +219,14 @@ class SQLiteFile:
             case _:
                 why, then = f"cannot be used ({error})", "nothing was written"
         return refusals.unusable(self.path, why, then)
+
+
+def _found(path: str | Path) -> os.stat_result | None:
+    """What a path leads to; None where there is nothing."""
+    try:
+        return os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 def _code(error: sqlite3.Error) -> int:
