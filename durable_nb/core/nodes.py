@@ -137,17 +137,6 @@ def status_of(log: Log, state: State | None = None) -> str:
     return "running" if log.live else "crashed"
 
 
-def run_status(kind: str, ending: str | None, live: bool) -> str:
-    """A run's status by the kind of its newest entry, how it ended, and whether anybody drives it."""
-    match kind:
-        case "pause":
-            return "paused"
-        case "end":
-            return ending or "failed"
-        case _:
-            return "running" if live else "crashed"
-
-
 def shown_statuses(log: Log) -> list[str]:
     """The statuses of a run's own rows for people. `completed` says that a row is on disk; of the
     newest one they read how far its step is."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from durable_nb.core.nodes import Pending, moment, open_pause, pending, run_status
+from durable_nb.core.nodes import Pending, moment, open_pause, pending
 from durable_nb.core.retain import Candidate
 from durable_nb.model.codec import Stored, decode
 from durable_nb.model.entries import Log, ToolCall
@@ -18,22 +18,37 @@ extensions.register()
 
 
 class Newest(NamedTuple):
-    """A run and its newest entry, as a query returns them. Times are in microseconds."""
+    """A run as its newest entry has it: the columns of a `RunRow`, and that entry's number and
+    writer. An unfinished run has no `status`: it depends on whether somebody drives the run."""
 
     execution_id: str
     session: str
     agent: str
-    kind: str
-    ending: str | None
+    status: str | None
     prompt: str
-    number: int
     steps: int
     created: int
     updated: int
     tags: str
     workdir: str | None
     parent: str | None
+    number: int
     writer: int
+
+
+def run_rows(
+    found: Sequence[tuple[Any, ...]],
+    held: Callable[[], Collection[int]],
+    again: Callable[[Sequence[str]], Sequence[Newest]],
+) -> Sequence[tuple[Any, ...]]:
+    """What a query `found`, in the order of a `RunRow`, with a status for those runs that have
+    none: of many runs few are unfinished, and only these are looked at one by one."""
+    unfinished = [row[0] for row in found if row[3] is None]
+    if not unfinished:
+        return found
+    settled = {row.execution_id: row for row in with_status(again(unfinished), held, again)}
+    rows = (row if row[3] is not None else settled.get(row[0]) for row in found)
+    return [row for row in rows if row is not None]  # what is gone meanwhile is left out
 
 
 def with_status(
@@ -54,8 +69,8 @@ def with_status(
     return [_row(moved.get(run.execution_id, run), run.execution_id not in crashed) for run in runs]
 
 
-def statuses(rows: Iterable[RunRow]) -> list[RunStatus]:
-    """The rows for people: UTC datetimes, tags as a tuple."""
+def statuses(rows: Iterable[tuple[Any, ...]]) -> list[RunStatus]:
+    """The rows, in the order of a `RunRow`, for people: UTC datetimes, tags as a tuple."""
     return [
         RunStatus(
             execution_id=row.execution_id,
@@ -70,7 +85,7 @@ def statuses(rows: Iterable[RunRow]) -> list[RunStatus]:
             workdir=row.workdir,
             parent=row.parent,
         )
-        for row in rows
+        for row in map(RunRow._make, rows)
     ]
 
 
@@ -88,7 +103,7 @@ def pending_of(
 def candidates(runs: Iterable[Newest]) -> Iterable[Candidate]:
     """The runs as pruning sees them."""
     for run in runs:
-        status = run_status(run.kind, run.ending, live=True)
+        status = run.status or "running"
         yield Candidate(run.execution_id, run.parent, status, loads(run.tags), run.updated)
 
 
@@ -124,20 +139,9 @@ def session_of(session: str, runs: int, created: int, prompt: str, newest: RunRo
 
 
 def _unfinished(run: Newest) -> bool:
-    return run.kind not in ("pause", "end")
+    return run.status is None
 
 
 def _row(run: Newest, live: bool) -> RunRow:
-    return RunRow(
-        run.execution_id,
-        run.session,
-        run.agent,
-        run_status(run.kind, run.ending, live),
-        run.prompt,
-        run.steps,
-        run.created,
-        run.updated,
-        run.tags,
-        run.workdir,
-        run.parent,
-    )
+    status = run.status or ("running" if live else "crashed")
+    return RunRow._make(run[: len(RunRow._fields)])._replace(status=status)

@@ -44,6 +44,7 @@ class _Effect:
     function: str
     attempts: int
     begun: int
+    number: int
     known: Begun | Kept
     kept: int | None = None
 
@@ -142,9 +143,11 @@ class MemoryCheckpointer:
         with self._open():
             effects = self._fenced(lease).effects
             begun = Begun(at, lease.number)
-            was = effects.get(key, _Effect(function, 0, at, begun))
+            was = effects.get(key, _Effect(function, 0, at, lease.number, begun))
             known = was.known if isinstance(was.known, Kept) else begun  # what is kept stays
-            effects[key] = replace(was, attempts=was.attempts + 1, begun=at, known=known)
+            effects[key] = replace(
+                was, attempts=was.attempts + 1, begun=at, number=lease.number, known=known
+            )
 
     def keep(self, lease: Lease, key: str, value: Json, *, at: int) -> None:
         with self._open():
@@ -233,8 +236,11 @@ class MemoryCheckpointer:
     def removals(self) -> int:
         return self._removals
 
+    def settled(self) -> int:
+        return self._seq + 1
+
     def entry_rows(
-        self, *, after: int = 0, execution_id: str | None = None
+        self, *, since: int = 0, execution_id: str | None = None
     ) -> Iterable[tuple[Any, ...]]:
         with self._open():
             return sorted(
@@ -242,13 +248,22 @@ class MemoryCheckpointer:
                 for id_, kept in self._runs.items()
                 if execution_id in (None, id_)
                 for row in _entry_rows(kept)
-                if row[0] > after
+                if row[0] >= since
             )
 
     def waiting_rows(self) -> Iterable[tuple[Any, ...]]:
         with self._open():
             paused = [kept for kept in self._runs.values() if _waits(kept)]
             return sorted(max(_entry_rows(kept)) for kept in paused)
+
+    def effect_rows(self, execution_id: str | None = None) -> Iterable[tuple[Any, ...]]:
+        with self._open():
+            return [
+                row
+                for id_, kept in self._runs.items()
+                if execution_id in (None, id_)
+                for row in _effect_rows(kept)
+            ]
 
     def run_rows(self) -> Sequence[RunRow]:
         with self._open():
@@ -291,6 +306,9 @@ class MemoryCheckpointer:
         kept.seqs.append(self._seq)
 
 
+_RESTS = {"pause": "paused"}  # what is no end and yet not unfinished
+
+
 def _waits(kept: _Kept) -> bool:
     return kept.rows[-1].kind == "pause"
 
@@ -302,22 +320,29 @@ def _entry_rows(kept: _Kept) -> Iterator[tuple[Any, ...]]:
         yield (seq, run.execution_id, run.agent, *place, s.at, s.body)
 
 
+def _effect_rows(kept: _Kept) -> Iterator[tuple[Any, ...]]:
+    for key, each in sorted(kept.effects.items(), key=lambda effect: (effect[1].begun, effect[0])):
+        value = dumps(each.known.value) if isinstance(each.known, Kept) else None
+        newest = kept.rows[-1].number if each.kept is None else None
+        what = each.function, key, each.number, newest, each.attempts, each.begun
+        yield (kept.run.execution_id, *what, each.kept, value)
+
+
 def _newest(kept: _Kept) -> Newest:
     run, newest = kept.run, kept.rows[-1]
     return Newest(
         run.execution_id,
         run.session,
         run.agent,
-        newest.kind,
-        loads(newest.body)["status"] if newest.kind == "end" else None,
+        loads(newest.body)["status"] if newest.kind == "end" else _RESTS.get(newest.kind),
         run.prompt,
-        newest.number,
         newest.number - run.base,
         run.created_at,
         newest.at,
         dumps(list(run.tags)),
         run.workdir,
         run.parent,
+        newest.number,
         newest.writer,
     )
 

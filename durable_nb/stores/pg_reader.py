@@ -3,50 +3,44 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import psycopg
 from psycopg_pool import ConnectionPool
 
-from durable_nb.stores.listing import Newest, session_of, with_status
+from durable_nb.stores import tables
+from durable_nb.stores.listing import Newest, run_rows, with_status
 from durable_nb.stores.pg_session import Connection, Values, prepare
 from durable_nb.stores.pg_session import Session as LockSession
 from durable_nb.stores.protocol import RunRow, Session
 
 T = TypeVar("T")
 
-RUNS = """
-select r.id, r.session, r.agent, e.kind,
-  substring(e.body from '^{{"v":[0-9]+,"status":"([a-z]+)"'),
-  r.prompt, e.number, e.number - r.base, r.created, e.at, r.tags, r.workdir, r.parent, e.writer
-from runs as r
-cross join lateral (select * from entries where run = r.key order by number desc limit 1) as e
-{where} order by r.key desc
+PART = 20_000  # rows that are fetched at a time
+
+_STAMP = """
+select newest.xid,
+  case when pg_snapshot_xmin(pg_current_snapshot())::text::bigint <= newest.xid
+    then pg_current_snapshot()::text end,
+  (select count from removals),
+  (select sum(attempts) from idempotency_cache), (select count(kept) from idempotency_cache)
+from (select max(xid) as xid from entries) as newest
+"""  # while somebody writes who began before the newest row, each transaction's end may bring rows
+
+_SETTLED = "select pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
+
+_SINCE = f"{tables.entry_rows('xid', 'e.xid >= ?')} order by e.xid, e.run, e.number"
+
+_OF_ONE = f"""
+{tables.entry_rows("xid", "e.run = (select key from runs where id = ?) and e.xid >= ?")}
+order by e.number
 """
 
-_SESSIONS = """
-select s.session, s.runs, f.created, f.prompt, n.id
-from (
-  select session, count(*) as runs, min(key) as first, max(key) as newest
-  from runs group by session order by max(key) desc limit %s offset %s) as s
-join runs as f on f.key = s.first join runs as n on n.key = s.newest
-order by s.newest desc
-"""
 
-_ENTRIES = """
-select e.seq, r.id, r.agent, e.frame, e.number, e.kind, e.turn, e.tool, e.at, e.body
-from entries as e join runs as r on r.key = e.run
-"""
-
-_SINCE = f"""
-{_ENTRIES} where e.seq > %s and (%s::text is null or r.id = %s) order by e.seq
-"""
-
-_WAITING = f"""
-{_ENTRIES} where e.kind = 'pause' and e.number = (select max(number) from entries where run = e.run)
-order by e.seq
-"""
+def with_marks(query: str) -> str:
+    """A query of `tables` with psycopg's marks for values."""
+    return query.replace("%", "%%").replace("?", "%s")
 
 
 class _Lost(psycopg.OperationalError):
@@ -70,40 +64,54 @@ class PostgresReader:
         return self._reading(self._session.driven)
 
     def stamp(self) -> object:
-        changed = self.read("select max(seq), (select count from removals) from entries")
-        return tuple(changed), frozenset(self.driven())
+        return self.read(_STAMP), frozenset(self.driven())
 
     def removals(self) -> int:
         return sum(count for (count,) in self.read("select count from removals"))
 
-    def entry_rows(self, after: int, execution_id: str | None) -> Iterable[tuple[Any, ...]]:
-        return self.read(_SINCE, [after, execution_id, execution_id])
+    def settled(self) -> int:
+        """The oldest transaction that is at work: all before it are committed, or undone."""
+        return sum(xmin for (xmin,) in self.read(_SETTLED))
+
+    def entry_rows(self, since: int, execution_id: str | None) -> Iterable[tuple[Any, ...]]:
+        if execution_id is not None:
+            return self._shared(_OF_ONE, [execution_id, since])
+        return self._stream(with_marks(_SINCE), [since])
 
     def waiting_rows(self) -> Iterable[tuple[Any, ...]]:
-        return self.read(_WAITING)
+        return self._shared(tables.waiting_rows("xid"))
 
-    def run_rows(self) -> Sequence[RunRow]:
-        runs = [Newest(*row) for row in self.read(RUNS.format(where=""))]
-        return with_status(runs, self.driven, self._newest_of)
+    def effect_rows(self, execution_id: str | None) -> Sequence[tuple[Any, ...]]:
+        return tables.effect_rows(self._shared, execution_id)
+
+    def run_rows(self) -> Sequence[tuple[Any, ...]]:
+        return run_rows(self._shared(tables.RUN_ROWS), self.driven, self._newest_of)
 
     def sessions(self, limit: int | None, offset: int) -> Sequence[Session]:
-        found = self.read(_SESSIONS, [limit, offset])
-        newest = with_status(
-            self._newest_of([row[-1] for row in found]), self.driven, self._newest_of
-        )
-        by_id = {row.execution_id: row for row in newest}
-        return [
-            session_of(session, runs, created, prompt, by_id[newest_id])
-            for session, runs, created, prompt, newest_id in found
-        ]
+        return tables.sessions(self._shared, limit, offset, self._statuses)
 
     def close(self) -> None:
         if self._pool is not None and self._pid == os.getpid():
             self._pool.close()
 
+    def _statuses(self, execution_ids: Sequence[str]) -> Sequence[RunRow]:
+        return with_status(self._newest_of(execution_ids), self.driven, self._newest_of)
+
     def _newest_of(self, execution_ids: Sequence[str]) -> Sequence[Newest]:
-        query = RUNS.format(where="where r.id = any(%s)")
-        return [Newest(*row) for row in self.read(query, [list(execution_ids)])]
+        query = tables.newest("where r.id = any(?)")
+        return [Newest(*row) for row in self._shared(query, [list(execution_ids)])]
+
+    def _shared(self, query: str, values: Values = ()) -> Sequence[tuple[Any, ...]]:
+        return self.read(with_marks(query), values)
+
+    def _stream(self, statement: str, values: Values) -> Iterator[tuple[Any, ...]]:
+        """The rows of a long answer, all of one moment, a part at a time."""
+        try:
+            with self._open_pool().connection() as db, db.transaction(), db.cursor("rows") as rows:
+                rows.itersize = PART
+                yield from rows.execute(statement, values)
+        except psycopg.Error as error:
+            raise self._session.ours(error) from error
 
     def _reading(self, action: Callable[[Connection], T]) -> T:
         """What `action` reads, on another connection where the first turns out to be lost."""

@@ -22,7 +22,7 @@ from durable_nb.stores.listing import (
     statuses,
 )
 from durable_nb.stores.logs import opening_rows
-from durable_nb.stores.pg_reader import RUNS, PostgresReader
+from durable_nb.stores.pg_reader import PostgresReader, with_marks
 from durable_nb.stores.pg_session import Connection, Values
 from durable_nb.stores.pg_session import Session as LockSession
 from durable_nb.stores.protocol import (
@@ -30,7 +30,6 @@ from durable_nb.stores.protocol import (
     Effect,
     EffectRow,
     Lease,
-    RunRow,
     RunStatus,
     Session,
 )
@@ -74,12 +73,7 @@ _REMOVE = (
 )
 
 
-def _with_marks(query: str) -> str:
-    """A query of `tables` with psycopg's marks for values."""
-    return query.replace("?", "%s")
-
-
-_NEWEST = _with_marks(tables.NEWEST)
+_NEWEST = with_marks(tables.NEWEST)
 
 
 class PostgresCheckpointer:
@@ -251,21 +245,27 @@ class PostgresCheckpointer:
     def removals(self) -> int:
         return self._reader.removals()
 
+    def settled(self) -> int:
+        return self._reader.settled()
+
     def entry_rows(
-        self, *, after: int = 0, execution_id: str | None = None
+        self, *, since: int = 0, execution_id: str | None = None
     ) -> Iterable[tuple[Any, ...]]:
-        return self._reader.entry_rows(after, execution_id)
+        return self._reader.entry_rows(since, execution_id)
 
     def waiting_rows(self) -> Iterable[tuple[Any, ...]]:
         return self._reader.waiting_rows()
 
-    def run_rows(self) -> Sequence[RunRow]:
+    def effect_rows(self, execution_id: str | None = None) -> Iterable[tuple[Any, ...]]:
+        return self._reader.effect_rows(execution_id)
+
+    def run_rows(self) -> Sequence[tuple[Any, ...]]:
         return self._reader.run_rows()
 
     def _read(self, query: str, values: Values = ()) -> Sequence[tuple[Any, ...]]:
         """All rows of one of the queries in `tables`."""
         try:
-            return self._reader.read(_with_marks(query), values)
+            return self._reader.read(with_marks(query), values)
         except psycopg.DataError as error:
             raise ValueError("no column can hold this text") from error
 
@@ -288,7 +288,7 @@ def _open_again(dsn: str, schema: str) -> PostgresCheckpointer:
 def _all(db: Connection) -> Sequence[Newest]:
     """All runs, newest first, none of which can be claimed or joined until the transaction ends."""
     db.execute("lock table runs in exclusive mode")
-    return [Newest(*row) for row in db.execute(RUNS.format(where="")).fetchall()]
+    return [Newest(*row) for row in db.execute(with_marks(tables.newest()), []).fetchall()]
 
 
 def _remove(db: Connection, execution_ids: Sequence[str]) -> None:

@@ -220,13 +220,23 @@ class Readable(Protocol):
     def removals(self) -> int:
         """How often runs were removed: rows that were read before may be gone, or be others now."""
 
+    def settled(self) -> int:
+        """The place before which all rows can be read and none will be added. A row's place is
+        where it stands among all rows; of writers at work, an earlier one may commit later."""
+
     def entry_rows(
-        self, *, after: int = 0, execution_id: str | None = None
+        self, *, since: int = 0, execution_id: str | None = None
     ) -> Iterable[tuple[Any, ...]]:
-        """`(seq, execution_id, agent, frame, number, kind, turn, tool, at, body)`, by `seq`."""
+        """`(place, execution_id, agent, frame, number, kind, turn, tool, at, body)` of the rows
+        from a place on, in their order; of one run, by number."""
 
     def waiting_rows(self) -> Iterable[tuple[Any, ...]]:
         """Those of the entries that are pauses which wait for a decision, oldest first."""
 
-    def run_rows(self) -> Iterable[RunRow]:
-        """All runs, newest first."""
+    def run_rows(self) -> Iterable[tuple[Any, ...]]:
+        """All runs in the order of a `RunRow`, newest first."""
+
+    def effect_rows(self, execution_id: str | None = None) -> Iterable[tuple[Any, ...]]:
+        """`(execution_id, function, key, number, newest, attempts, begun, kept, value)` of what
+        `@idempotent` functions did. `newest` is the run's newest number, for a call without a
+        result."""

@@ -31,12 +31,11 @@ from durable_nb.stores.protocol import (
     Effect,
     EffectRow,
     Lease,
-    RunRow,
     RunStatus,
     Session,
 )
 from durable_nb.stores.sqlite_file import DEFAULT, SQLiteFile, Values
-from durable_nb.stores.sqlite_reader import RUNS, SQLiteReader
+from durable_nb.stores.sqlite_reader import SQLiteReader
 from durable_nb.stores.upkeep import cancel, check_page, cutoff
 
 _OPEN = f"insert into entries ({tables.ENTRY}) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
@@ -225,15 +224,21 @@ class SQLiteCheckpointer:
     def removals(self) -> int:
         return self._reader.removals()
 
+    def settled(self) -> int:
+        return self._reader.settled()
+
     def entry_rows(
-        self, *, after: int = 0, execution_id: str | None = None
+        self, *, since: int = 0, execution_id: str | None = None
     ) -> Iterable[tuple[Any, ...]]:
-        return self._reader.entry_rows(after, execution_id)
+        return self._reader.entry_rows(since, execution_id)
 
     def waiting_rows(self) -> Iterable[tuple[Any, ...]]:
         return self._reader.waiting_rows()
 
-    def run_rows(self) -> Sequence[RunRow]:
+    def effect_rows(self, execution_id: str | None = None) -> Iterable[tuple[Any, ...]]:
+        return self._reader.effect_rows(execution_id)
+
+    def run_rows(self) -> Sequence[tuple[Any, ...]]:
         return self._reader.run_rows()
 
     def _guarded(self, lease: Lease, statement: str, values: Values) -> None:
@@ -258,7 +263,7 @@ def _open_again(path: str, synchronous: Literal["FULL", "NORMAL"]) -> SQLiteChec
 
 def _all(db: sqlite3.Connection) -> Sequence[Newest]:
     """All runs, newest first."""
-    return [Newest(*row) for row in db.execute(RUNS.format(where="")).fetchall()]
+    return [Newest(*row) for row in db.execute(tables.newest()).fetchall()]
 
 
 def _remove(db: sqlite3.Connection, execution_ids: Sequence[str]) -> None:

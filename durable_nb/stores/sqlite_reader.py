@@ -13,47 +13,20 @@ from functools import partial
 from typing import Any
 
 from durable_nb.model.values import dumps
-from durable_nb.stores.listing import Newest, session_of, with_status
+from durable_nb.stores import tables
+from durable_nb.stores.listing import Newest, run_rows, with_status
 from durable_nb.stores.migrate import MIGRATIONS, check
 from durable_nb.stores.protocol import RunRow, Session
 from durable_nb.stores.sqlite_file import SQLiteFile, Values
 
 PART = 20_000  # rows: some 0.1 s, so that an interrupt is noticed
 
-_ENTRIES = """
-select e.seq, r.id, r.agent, e.frame, e.number, e.kind, e.turn, e.tool, e.at, e.body
-from entries as e join runs as r on r.key = e.run
-"""
-
-_SINCE = f"{_ENTRIES} where e.seq > ? order by e.seq limit {PART}"
+_SINCE = f"{tables.entry_rows('seq', 'e.seq >= ?')} order by e.seq limit {PART}"
 
 _OF_ONE = f"""
-{_ENTRIES} where e.run = (select key from runs where id = ?) and e.seq > ?
+{tables.entry_rows("seq", "e.run = (select key from runs where id = ?) and e.seq >= ?")}
 order by e.number limit {PART}
 """  # in the order of an index: a run's numbers and its seqs grow together
-
-_WAITING = f"""
-{_ENTRIES} where e.kind = 'pause' and e.number = (select max(number) from entries where run = e.run)
-order by e.seq
-"""
-
-RUNS = """
-select r.id, r.session, r.agent, e.kind,
-  case when e.kind = 'end' and json_valid(e.body) then json_extract(e.body, '$.status') end,
-  r.prompt, e.number, e.number - r.base, r.created, e.at, r.tags, r.workdir, r.parent, e.writer
-from runs as r join entries as e
-  on e.run = r.key and e.number = (select max(number) from entries where run = r.key)
-{where} order by r.key desc
-"""
-
-_SESSIONS = """
-select s.session, s.runs, f.created, f.prompt, n.id
-from (
-  select session, count(*) as runs, min(key) as first, max(key) as newest
-  from runs group by session order by max(key) desc limit ? offset ?) as s
-join runs as f on f.key = s.first join runs as n on n.key = s.newest
-order by s.newest desc
-"""
 
 
 class SQLiteReader:
@@ -73,29 +46,26 @@ class SQLiteReader:
     def removals(self) -> int:
         return sum(count for (count,) in self._file.read("select count from removals"))
 
-    def entry_rows(self, after: int, execution_id: str | None) -> Iterator[tuple[Any, ...]]:
+    def settled(self) -> int:
+        return sum(seq + 1 for (seq,) in self._file.read("select max(seq) from entries") if seq)
+
+    def entry_rows(self, since: int, execution_id: str | None) -> Iterator[tuple[Any, ...]]:
         statement, of = (_SINCE, ()) if execution_id is None else (_OF_ONE, (execution_id,))
-        while part := self._read(statement, [*of, after]):
+        while part := self._read(statement, [*of, since]):
             yield from part
-            after = part[-1][0]
+            since = part[-1][0] + 1
 
     def waiting_rows(self) -> Sequence[tuple[Any, ...]]:
-        return self._read(_WAITING)
+        return self._read(tables.waiting_rows("seq"))
 
-    def run_rows(self) -> Sequence[RunRow]:
-        runs = [Newest(*row) for row in self._read(RUNS.format(where=""))]
-        return with_status(runs, self._held, self._newest_of)
+    def effect_rows(self, execution_id: str | None) -> Sequence[tuple[Any, ...]]:
+        return tables.effect_rows(self._read, execution_id)
+
+    def run_rows(self) -> Sequence[tuple[Any, ...]]:
+        return run_rows(self._read(tables.RUN_ROWS), self._held, self._newest_of)
 
     def sessions(self, limit: int | None, offset: int) -> Sequence[Session]:
-        found = self._read(_SESSIONS, [-1 if limit is None else limit, offset])
-        newest = with_status(
-            self._newest_of([row[-1] for row in found]), self._held, self._newest_of
-        )
-        by_id = {row.execution_id: row for row in newest}
-        return [
-            session_of(session, runs, created, prompt, by_id[newest_id])
-            for session, runs, created, prompt, newest_id in found
-        ]
+        return tables.sessions(self._read, limit, offset, self._statuses)
 
     def close(self) -> None:
         self._file.close()
@@ -104,8 +74,11 @@ class SQLiteReader:
         self._writer.refuse_a_changed_file()
         return self._file.read(statement, values)
 
+    def _statuses(self, execution_ids: Sequence[str]) -> Sequence[RunRow]:
+        return with_status(self._newest_of(execution_ids), self._held, self._newest_of)
+
     def _newest_of(self, execution_ids: Sequence[str]) -> Sequence[Newest]:
-        query = RUNS.format(where="where r.id in (select value from json_each(?))")
+        query = tables.newest("where r.id in (select value from json_each(?))")
         return [Newest(*row) for row in self._read(query, [dumps(execution_ids)])]
 
 

@@ -17,9 +17,19 @@ from durable_nb.model.codec import Stored
 from durable_nb.model.entries import Log, Row, Run
 from durable_nb.model.values import dumps, loads
 from durable_nb.stores import refusals
-from durable_nb.stores.listing import effect_row, pending_of
+from durable_nb.stores.listing import effect_row, pending_of, session_of
 from durable_nb.stores.logs import fingerprint_of, history
-from durable_nb.stores.protocol import Begun, Branch, Effect, EffectRow, Kept, Lease, Unknown
+from durable_nb.stores.protocol import (
+    Begun,
+    Branch,
+    Effect,
+    EffectRow,
+    Kept,
+    Lease,
+    RunRow,
+    Session,
+    Unknown,
+)
 
 ENTRY = "run, frame, number, kind, turn, tool, at, writer, checksum, body"
 
@@ -37,6 +47,48 @@ from entries where run = ? and number <= ? order by number
 """
 
 _DEFINITION = "select definition from definitions where fingerprint = ?"
+
+_NEWEST_RUNS = """
+from runs as r join entries as e
+  on e.seq = (select seq from entries where run = r.key order by number desc limit 1)
+"""  # by `seq`, the key of a row: by `number`, the index would be searched twice a run
+
+_RUN_ROW = """
+  r.id, r.session, r.agent,
+  case
+    when e.kind = 'pause' then 'paused'
+    when e.kind <> 'end' then null
+    when e.body like '{"v":_,"status":"completed"%' then 'completed'
+    when e.body like '{"v":_,"status":"cancelled"%' then 'cancelled'
+    else 'failed'
+  end,
+  r.prompt, e.number - r.base, r.created, e.at, r.tags, r.workdir, r.parent
+"""  # a `RunRow`: how a run ended is the first that is stored of its end. What is damaged is failed
+
+RUN_ROWS = f"select {_RUN_ROW} {_NEWEST_RUNS} order by r.key desc"
+
+_ENTRY = """
+  r.id, r.agent, e.frame, e.number, e.kind, e.turn, e.tool, e.at, e.body
+from entries as e join runs as r on r.key = e.run
+"""
+
+_WAITS = "e.kind = 'pause' and e.number = (select max(number) from entries where run = e.run)"
+
+_EFFECT_ROWS = """
+select r.id, c.function, c.key, c.number,
+  case when c.kept is null then (select max(number) from entries where run = c.run) end,
+  c.attempts, c.begun, c.kept, c.value
+from idempotency_cache as c join runs as r on r.key = c.run
+"""
+
+_SESSIONS = """
+select s.session, s.runs, f.created, f.prompt, n.id
+from (
+  select session, count(*) as runs, min(key) as first, max(key) as newest
+  from runs group by session order by max(key) desc limit ? offset ?) as s
+join runs as f on f.key = s.first join runs as n on n.key = s.newest
+order by s.newest desc
+"""
 
 _SESSION = "select id from runs where session = ? order by key"
 
@@ -58,7 +110,7 @@ where p.kind = 'pause' and p.number = (select max(number) from entries where run
 order by p.seq, e.number
 """  # for each open pause, the rows of the step that paused
 
-_MAX_NUMBER = 2**62  # no run has so many entries
+_MAX_NUMBER = 2**62  # no run has so many entries, no store so many sessions
 
 
 class Read(Protocol):
@@ -110,6 +162,43 @@ def session(read: Read, execution_id: str) -> Sequence[str]:
 def branches(read: Read, execution_id: str) -> Sequence[Branch]:
     _, run = find(read, execution_id)
     return [Branch(*columns) for columns in read(_BRANCHES, [run.execution_id])]
+
+
+def entry_rows(place: str, where: str) -> str:
+    """The query for entries as explorers take them, with the column that says their `place`."""
+    return f"select e.{place}, {_ENTRY} where {where}"
+
+
+def waiting_rows(place: str) -> str:
+    """The query for those of them that are pauses which wait for a decision, oldest first."""
+    return f"{entry_rows(place, _WAITS)} order by e.seq"
+
+
+def effect_rows(read: Read, execution_id: str | None) -> Sequence[tuple[Any, ...]]:
+    """What `@idempotent` functions did, in all runs or in one, as explorers take it."""
+    where, of = ("", []) if execution_id is None else ("where r.id = ?", [execution_id])
+    return read(f"{_EFFECT_ROWS} {where} order by c.run, c.begun, c.key", of)
+
+
+def newest(where: str = "") -> str:
+    """The query for `Newest` rows, of the newest run first."""
+    return f"select {_RUN_ROW}, e.number, e.writer {_NEWEST_RUNS} {where} order by r.key desc"
+
+
+def sessions(
+    read: Read,
+    limit: int | None,
+    offset: int,
+    statuses: Callable[[Sequence[str]], Sequence[RunRow]],
+) -> Sequence[Session]:
+    """A page of the conversations. `statuses` are the rows of the runs that it ends with."""
+    found = read(_SESSIONS, [_MAX_NUMBER if limit is None else limit, offset])
+    by_id = {row.execution_id: row for row in statuses([row[-1] for row in found])}
+    return [
+        session_of(session, runs, created, prompt, by_id[newest])
+        for session, runs, created, prompt, newest in found
+        if newest in by_id
+    ]
 
 
 def pending(read: Read, load: Callable[[str], Log]) -> Sequence[Pending]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib.resources import files
 from itertools import islice
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 import duckdb
@@ -25,31 +26,51 @@ from durable_nb.stores.protocol import Checkpointer, Readable
 from durable_nb.views.shown import shown
 from durable_nb.views.typed import typed
 
-VIEWS = ("runs", "steps", "messages", "pending", "usage")
-PART = 100_000  # rows that DuckDB is handed at a time: it holds them twice meanwhile
+VIEWS = (
+    *("runs", "sessions", "steps", "messages", "tool_calls"),
+    *("pending", "decisions", "idempotency", "usage"),
+)
+PART = 20_000  # rows that DuckDB is handed at a time: it holds them twice meanwhile
+
+T = TypeVar("T")
+Rows: TypeAlias = Iterable[Sequence[Any]]
+
+_ANCESTORS = """
+with recursive line as (
+  select parent, 1 as far from _runs where execution_id = ?
+  union all
+  select _runs.parent, far + 1 from line join _runs on _runs.execution_id = line.parent
+)
+select parent from line where parent is not null order by far
+"""
 
 _OFFLINE = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
 _CLOSED = "set enable_external_access = false; set lock_configuration = true"
 
 
 class Mirror:
-    """The tables and views of one store. Its methods may be called from any thread."""
+    """The tables and views of one store. Its methods may be called from any thread.
 
-    def __init__(self) -> None:
+    One that is not `closed` may write files, and is for no query but the package's own.
+    """
+
+    def __init__(self, *, closed: bool = True) -> None:
         self._db = duckdb.connect(":memory:", config={**_OFFLINE})
         self._db.execute(_text("tables"))
         for view in VIEWS:
             self._db.execute(f"create view {view} as {_text(view)}")
-        self._db.execute(f"set global TimeZone = 'UTC'; {_CLOSED}")
+        self._db.execute(f"set global TimeZone = 'UTC'; {_CLOSED if closed else ''}")
         self._taking = threading.Lock()
         self._runs_at: object = None
         self._entries_at: object = None
-        self._seq = self._removals = 0
+        self._effects_at: object = None
+        self._settled = self._removals = 0
 
     def take(self, store: Readable) -> None:
         """Take all that is new; everything again if a run that was taken has been deleted."""
         with self._taking:
             self._take_entries(store)
+            self._take_effects(store)
             self._take_runs(store)
 
     def take_runs(self, store: Readable) -> None:
@@ -57,37 +78,57 @@ class Mirror:
         with self._taking:
             self._take_runs(store)
 
+    def take_effects(self, store: Readable) -> None:
+        """Take what `@idempotent` functions did and the list of runs, and read no entry."""
+        with self._taking:
+            self._take_effects(store)
+            self._take_runs(store)
+
     def _take_runs(self, store: Readable) -> None:
-        """Replace the list if the store has changed. As it is taken after the entries, a run is
-        never older than its steps."""
+        """Replace the list if the store has changed. As it is taken last, a run is never older than
+        its steps."""
         stamp = store.stamp()
         if stamp == self._runs_at:
             return
-        rows = store.run_rows()
+        with self._whole():
+            self._db.execute("delete from _runs")
+            _append(self._db, "_runs", store.run_rows(), as_shown=list)
+        self._runs_at = stamp
+
+    def _take_entries(self, store: Readable) -> None:
+        """Add the entries that are new if the store has changed, and again those that were taken
+        before all of their place were there; all of them if runs were removed, whose place new
+        ones may have."""
+        stamp = store.stamp()
+        if stamp == self._entries_at:
+            return
+        removals, settled = store.removals(), store.settled()
+        since = self._settled if removals == self._removals else 0
+        with self._whole():
+            self._db.execute("delete from _entries where place >= ?", [since])
+            _append(self._db, "_entries", store.entry_rows(since=since))
+        self._entries_at, self._removals, self._settled = stamp, removals, settled
+
+    def _take_effects(self, store: Readable) -> None:
+        """Replace what `@idempotent` functions did if the store has changed."""
+        stamp = store.stamp()
+        if stamp == self._effects_at:
+            return
+        with self._whole():
+            self._db.execute("delete from _effects")
+            _append(self._db, "_effects", store.effect_rows())
+        self._effects_at = stamp
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """What is taken is taken whole, or not at all."""
         self._db.begin()
         try:
-            self._db.execute("delete from _runs")
-            _append(self._db, "_runs", rows)
+            yield
             self._db.commit()
         except BaseException:
             self._db.rollback()
             raise
-        self._runs_at = stamp
-
-    def _take_entries(self, store: Readable) -> None:
-        """Add the entries that are new if the store has changed; all of them if runs were removed,
-        whose place new ones may have."""
-        stamp = store.stamp()
-        if stamp == self._entries_at:
-            return
-        if (removals := store.removals()) != self._removals:
-            self._db.execute("truncate _entries")
-            self._seq, self._removals = 0, removals
-        rows = iter(store.entry_rows(after=self._seq))
-        while part := list(islice(rows, PART)):
-            _append(self._db, "_entries", shown(part))
-            self._seq = part[-1][0]
-        self._entries_at = stamp
 
     @contextmanager
     def cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -97,21 +138,35 @@ class Mirror:
         try:
             cursor.begin()
             yield cursor
-        except (RuntimeError, duckdb.InterruptException) as error:
-            if "interrupted" in str(error).lower():  # what DuckDB makes of a KeyboardInterrupt
-                raise KeyboardInterrupt from error
-            raise
         finally:
             cursor.close()
 
-    def frame(self, query: str, entries: Iterable[Sequence[Any]] | None = None) -> DataFrame:
-        """A query's answer, over everything that was taken or over `entries` alone: then a table
-        of this one cursor hides the larger one from the views."""
+    def frame(self, query: str, values: Sequence[object] = (), **rows: Rows) -> DataFrame:
+        """A query's answer, over everything that was taken or, of the tables `_entries` and
+        `_effects`, over these `rows` alone: then a table of this one cursor hides the larger one
+        from the views."""
         with self.cursor() as cursor:
-            if entries is not None:
-                cursor.execute("create temp table _entries as from main._entries limit 0")
-                _append(cursor, "temp._entries", shown(entries))
-            return typed(cursor.execute(query))
+            for table, few in rows.items():
+                cursor.execute(f"create temp table {table} as from main.{table} limit 0")
+                _append(cursor, f"temp.{table}", few)
+            return asked(cursor, lambda: typed(cursor.execute(query, values)))
+
+    def ancestors(self, execution_id: str) -> Sequence[str]:
+        """The runs that a run goes on from, the nearest first, as the list of runs has them."""
+        with self.cursor() as cursor:
+            return [id_ for (id_,) in cursor.execute(_ANCESTORS, [execution_id]).fetchall()]
+
+
+def asked(cursor: duckdb.DuckDBPyConnection, question: Callable[[], T]) -> T:
+    """What a question to a cursor gives. It is asked on a thread of its own, as DuckDB hears of no
+    interrupt while the thread that asked works on the answer itself."""
+    with ThreadPoolExecutor(1, "durable_nb query") as other:
+        asking = other.submit(question)
+        try:
+            return asking.result()
+        except KeyboardInterrupt:
+            cursor.interrupt()
+            raise
 
 
 def readable(store: Checkpointer | None) -> Readable:
@@ -137,9 +192,16 @@ def _text(name: str) -> str:
     return files("durable_nb.views").joinpath("sql", f"{name}.sql").read_text(encoding="utf-8")
 
 
-def _append(db: duckdb.DuckDBPyConnection, table: str, rows: Iterable[Sequence[Any]]) -> None:
+def _append(
+    db: duckdb.DuckDBPyConnection,
+    table: str,
+    rows: Rows,
+    as_shown: Callable[[list[Sequence[Any]]], Sequence[Sequence[Any]]] = shown,
+) -> None:
+    later = iter(rows)
     with db.appender(table) as appender:
-        appender.append_rows(rows)
+        while part := list(islice(later, PART)):
+            appender.append_rows(as_shown(part))
 
 
 _making = threading.Lock()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeGuard
 
 from durable_nb.model.values import Json, dumps, loads
@@ -11,19 +11,19 @@ from durable_nb.model.values import Json, dumps, loads
 _TAG = '{"$text":'
 
 
-def shown(entries: Iterable[Sequence[Any]]) -> Iterator[Sequence[Any]]:
-    """The rows, each ending with its body, as people read them. A lone surrogate, which no
-    database holds, shows as `�`."""
-    for entry in entries:
-        if _TAG in entry[-1]:
-            yield (*entry[:-1], dumps(_plain(loads(entry[-1]))))
-        else:
-            yield entry
+def shown(rows: Sequence[Sequence[Any]]) -> Sequence[Sequence[Any]]:
+    """The rows as people read them: what may be kept as `$text` is in their last column. A lone
+    surrogate, which no database holds, shows as `�`."""
+    return [row if _TAG not in (row[-1] or "") else _readable(row) for row in rows]
 
 
 def is_text(value: object) -> TypeGuard[str]:
     """Whether it is text that a database takes: none takes a lone surrogate."""
     return isinstance(value, str) and value == value.encode("utf-8", "replace").decode()
+
+
+def _readable(row: Sequence[Any]) -> Sequence[Any]:
+    return (*row[:-1], dumps(_plain(loads(row[-1]))))
 
 
 def _plain(stored: Json) -> Json:

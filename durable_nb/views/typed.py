@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import nan
 
 import duckdb
-from pandas import DataFrame, Int64Dtype, Series, StringDtype
+from pandas import BooleanDtype, DataFrame, Int64Dtype, Series, StringDtype
 from pandas.api.extensions import ExtensionDtype
 
 _TEXT, _INTEGER = StringDtype(na_value=nan), Int64Dtype()
@@ -13,12 +13,13 @@ _DTYPES: dict[str, ExtensionDtype] = {
     **dict.fromkeys(("VARCHAR", "JSON"), _TEXT),
     **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT"), _INTEGER),
     **dict.fromkeys(("UTINYINT", "USMALLINT", "UINTEGER"), _INTEGER),
+    "BOOLEAN": BooleanDtype(),
 }
 _EXACT = 2**53  # DuckDB hands its 128-bit integers, which sums are, over as floats
 
 
 def typed(answer: duckdb.DuckDBPyConnection) -> DataFrame:
-    """The rows of an answer: integers nullable, text pandas' own, datetimes as DuckDB has them."""
+    """The rows of an answer: integers and booleans nullable, text pandas' own, datetimes as DuckDB has them."""
     kinds = [str(column[1]) for column in answer.description or ()]
     frame: DataFrame = answer.df()
     for place, kind in enumerate(kinds):

@@ -8,7 +8,6 @@ from typing import Any
 
 from durable_nb import Agent, Checkpointer, Resume, ScriptedModel, call, interrupt
 from durable_nb.model.messages import Message, Reply, Usage
-from durable_nb.stores.protocol import RunRow
 
 STATUS = {
     "approved": "completed",
@@ -67,17 +66,23 @@ class Counting:
         return self._store.removals()
 
     def entry_rows(
-        self, *, after: int = 0, execution_id: str | None = None
+        self, *, since: int = 0, execution_id: str | None = None
     ) -> Iterator[tuple[Any, ...]]:
-        for row in self._store.entry_rows(after=after, execution_id=execution_id):
+        for row in self._store.entry_rows(since=since, execution_id=execution_id):
             self.entries += 1
             yield row
+
+    def settled(self) -> int:
+        return self._store.settled()
+
+    def effect_rows(self, execution_id: str | None = None) -> Iterable[tuple[Any, ...]]:
+        return self._store.effect_rows(execution_id)
 
     def waiting_rows(self) -> Iterator[tuple[Any, ...]]:
         for row in self._store.waiting_rows():
             self.entries += 1
             yield row
 
-    def run_rows(self) -> Iterable[RunRow]:
+    def run_rows(self) -> Iterable[tuple[Any, ...]]:
         self.lists += 1
         return self._store.run_rows()

@@ -13,6 +13,8 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from itertools import count
 from pathlib import Path
 from textwrap import dedent
 
@@ -27,16 +29,22 @@ PACKAGE = Path(durable_nb.__file__).parent
 OPENS = {  # every module or folder that opens files by itself, and what it opens
     "cli/screen.py": "/dev/null",
     "lab/child.py": "/dev/null",
+    "lab/effects.py": "a file of effects",
     "lab/handover.py": "a child's report",
+    "lab/ledger.py": "a file of effects",
+    "lab/server.py": "/dev/null",
+    "notebook/completion_query.py": "a query's file",
     "stores/lock_owners.py": "/proc",
     "stores/locks.py": "the side file of locks",
     "stores/migrate.py": "the package's own SQL",
     "stores/mounts.py": "/proc",
     "stores/pg_process.py": "/proc",
     "stores/pg_session.py": "the package's own SQL",
+    "stores/project.py": "a pyproject.toml",
     "tour/__init__.py": "the notebook that it copies",
     "views/mirror.py": "the package's own SQL",
     "views/parquet.py": "a file of its own, for DuckDB to read",
+    "views/saved.py": "a query's file, which it checks is not the store's",
     "workspace/": "files of an agent's directory, of which footprint.py leaves out a store's",
 }
 OPENERS = {"read_bytes", "write_bytes", "read_text", "write_text"}
@@ -47,6 +55,16 @@ EXPLORE = {
     "messages": "views.messages('first', store=store)",
     "pending": "views.pending(store=store)",
     "usage": "views.usage(store=store), views.usage('first', store=store)",
+    "sessions": "views.sessions(store=store)",
+    "tool_calls": "views.tool_calls(store=store), views.tool_calls('first', store=store)",
+    "decisions": "views.decisions(store=store), views.decisions('first', store=store)",
+    "idempotency": "views.idempotency(store=store), views.idempotency('first', store=store)",
+    "diff": "views.diff('first', 1, 1, store=store)",
+    "picture": "views.picture('first', store=store)._repr_html_()",
+    "queries": "views.queries(store=store), views.query('slowest_tools', store=store)",
+    "export": "views.export(store.path.with_name('tables'), store=store)",
+    "copy": "views.export(store.path.with_name('copy.sqlite3'), store=store)",
+    "the store as a query": "try: views.query(str(store.path), store=store)\nexcept InvalidInput: pass",
     "sql": "views.sql('from steps join runs using (execution_id)', store=store)",
     "refused": "try: views.sql('attach ' + repr(str(store.path)) + ' as s (type sqlite)', store=store)\n"
     "except InvalidInput: pass",
@@ -54,7 +72,7 @@ EXPLORE = {
 }
 WRITE = """
 import os, secrets, sys
-from durable_nb import *
+from durable_nb import InvalidInput, Message, SQLiteCheckpointer
 from durable_nb.model.entries import Run, Turn
 store = SQLiteCheckpointer(sys.argv[1])
 def write(id):
@@ -108,12 +126,13 @@ def _explored_and_killed(path: Path, explore: str) -> list[str]:
     and is killed. Which runs are on disk?"""
     second = [sys.executable, "-c", WRITE + "write('second')", str(path)]
     script = f"""{WRITE}
-import subprocess
-from durable_nb import views
+import contextlib, subprocess
+from durable_nb import StoreUnusable, views
 write("first")
 {explore}
 subprocess.run({second!r}, check=True)
-write("third")
+with contextlib.suppress(StoreUnusable):
+    write("third")
 os.kill(os.getpid(), 9)
 """
     killed = subprocess.run([sys.executable, "-c", script, str(path)], timeout=60)
@@ -167,11 +186,15 @@ def _five_hundred_commits(store: SQLiteCheckpointer, execution_id: str) -> None:
 
 
 def _explore(store: SQLiteCheckpointer, execution_id: str) -> int:
-    views.runs(store=store)
-    views.pending(store=store)
+    for view in (views.pending, views.sessions, views.tool_calls, views.decisions, views.usage):
+        view(store=store)
+    views.idempotency(store=store)
+    views.query("slowest_tools", store=store)
     if execution_id in list(views.runs(store=store).execution_id):
         steps = len(views.steps(execution_id, store=store))
         assert len(views.messages(execution_id, store=store)) >= steps - 1
+        views.picture(execution_id, store=store)
+        views.diff(execution_id, 1, steps, store=store)
     frame = views.sql("select count(*) as n, max(number) as newest from steps", store=store)
     assert frame.n[0] == (frame.newest.fillna(0))[0]  # no row is missed, none is seen twice
     return int(frame.n[0])
@@ -221,6 +244,35 @@ def test_an_explorers_connection_cannot_write(tmp_path: Path) -> None:
     assert reader.read("select count(*) from entries") == [(500,)]
 
 
+def test_a_log_that_is_lost_is_said_by_the_next_commit_and_by_whoever_reads(tmp_path: Path) -> None:
+    """Reading the file drops our locks, so another process removes the log on leaving."""
+    path = tmp_path / "runs.sqlite3"
+    second = [sys.executable, "-c", WRITE + "write('second')", str(path)]
+    script = f"""{WRITE}
+import subprocess
+from durable_nb import StoreUnusable
+write("first")
+open(store.path, "rb").read()
+subprocess.run({second!r}, check=True)
+for act in lambda: write("third"), lambda: store.runs(), lambda: store.load("first"):
+    try: act()
+    except StoreUnusable as error: print(error)
+"""
+    command = [sys.executable, "-c", script, str(path)]
+    said = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+    assert [f"{path}-wal was deleted" in line for line in said.splitlines()] == [True] * 3
+
+
+def test_a_log_that_is_cut_or_made_anew_by_its_owners_alarms_nobody(tmp_path: Path) -> None:
+    path = tmp_path / "runs.sqlite3"
+    with closing(SQLiteCheckpointer(path, synchronous="NORMAL")) as store:
+        for n in range(3):
+            _five_hundred_commits(store, f"long-{n}")  # each end cuts it
+    again = SQLiteCheckpointer(path, synchronous="NORMAL")
+    _five_hundred_commits(again, "again")
+    assert len(again.runs()) == 4
+
+
 def _directory(path: Path) -> None:
     path.mkdir()
 
@@ -236,12 +288,23 @@ def _newer(path: Path) -> None:
         db.execute("pragma user_version = 99")
 
 
+NUMBERS = count()
 CALLS: dict[str, Callable[[SQLiteCheckpointer], object]] = {
     "runs": lambda store: views.runs(store=store),
     "steps": lambda store: views.steps("first", store=store),
     "messages": lambda store: views.messages("first", store=store),
     "pending": lambda store: views.pending(store=store),
     "usage": lambda store: views.usage(store=store),
+    "sessions": lambda store: views.sessions(store=store),
+    "tool_calls": lambda store: views.tool_calls(store=store),
+    "decisions": lambda store: views.decisions(store=store),
+    "idempotency": lambda store: views.idempotency(store=store),
+    "diff": lambda store: views.diff("first", 1, 2, store=store),
+    "picture": lambda store: views.picture("first", store=store),
+    "query": lambda store: views.query("calls_in_doubt", store=store),
+    "export": lambda store: views.export(
+        store.path.with_name(f"tables-{next(NUMBERS)}"), store=store
+    ),
     "sql": lambda store: views.sql("from runs", store=store),
 }
 

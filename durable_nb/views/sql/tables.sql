@@ -1,5 +1,5 @@
--- What is taken from a store as it is: the columns are those of a `RunRow` and of an entry's row in
--- stores/protocol.py. The views are made of these; `moment` counts µs since 1970.
+-- What is taken from a store as it is: the columns are those of stores/protocol.py (`RunRow`, and the
+-- rows of `Readable`). The views are made of these; `moment` and other times count µs since 1970.
 create table _runs (
   execution_id varchar, session varchar, agent varchar, status varchar, prompt varchar,
   steps bigint, created bigint, updated bigint, tags varchar, workdir varchar,
@@ -7,6 +7,11 @@ create table _runs (
 );
 
 create table _entries (
-  seq bigint, execution_id varchar, agent varchar, frame varchar, number bigint, kind varchar,
+  place bigint, execution_id varchar, agent varchar, frame varchar, number bigint, kind varchar,
   turn bigint, tool varchar, moment bigint, body varchar
+);
+
+create table _effects (
+  execution_id varchar, function varchar, key varchar, number bigint, newest bigint,
+  attempts bigint, begun bigint, kept bigint, value varchar
 );

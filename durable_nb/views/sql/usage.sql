@@ -51,4 +51,4 @@ select
 from asked
 left join _runs using (execution_id)
 where not coalesce(regexp_matches(said, '^(TurnLimit|BudgetExceeded): '), false)  -- it was not asked
-order by seq
+order by place, execution_id, asked.number

@@ -11,23 +11,35 @@ from pandas import DataFrame
 
 from durable_nb.model.errors import InvalidInput
 from durable_nb.stores.protocol import Checkpointer
-from durable_nb.views.mirror import VIEWS, mirror_of, readable
+from durable_nb.views.mirror import VIEWS, asked, mirror_of, readable
 from durable_nb.views.shown import is_text
 from durable_nb.views.typed import typed
 
 NO_FRAMES: Mapping[str, DataFrame] = MappingProxyType({})
+NO_VALUES: Mapping[str, object] = MappingProxyType({})
 
 
 def sql(
     query: str, *, store: Checkpointer | None = None, frames: Mapping[str, DataFrame] = NO_FRAMES
 ) -> DataFrame:
     """What the last statement of `query` answers; a statement without an answer gives an empty
-    frame. Its tables are runs, steps, messages, pending and usage as the store is now, and
-    `frames` by their names.
+    frame. Its tables are the views by their names (runs, steps, tool_calls, ...) as the store is
+    now, and `frames` by theirs.
 
     Nothing that a query does outlasts it, and none can reach the store, a file or the network.
     Raises `InvalidInput` saying what is wrong with the query.
     """
+    return answer(query, NO_VALUES, store=store, frames=frames)
+
+
+def answer(
+    query: str,
+    values: Mapping[str, object],
+    *,
+    store: Checkpointer | None = None,
+    frames: Mapping[str, DataFrame] = NO_FRAMES,
+) -> DataFrame:
+    """What `sql` gives, with `values` where the query says `$name`."""
     source = readable(store)
     mirror = mirror_of(source)
     mirror.take(source)
@@ -36,10 +48,29 @@ def sql(
             last = _statements(cursor, query)[-1]
             for name, frame in frames.items():
                 cursor.register(name, _checked(name, frame))
-            answer = cursor.execute(query)
-            return typed(answer) if _answers(last) else DataFrame()
+            return asked(cursor, lambda: _answer(cursor, query, values, last))
         except duckdb.Error as error:
             raise InvalidInput(_complaint(error)) from error
+
+
+def _answer(
+    cursor: duckdb.DuckDBPyConnection,
+    query: str,
+    values: Mapping[str, object],
+    last: duckdb.Statement,
+) -> DataFrame:
+    given = cursor.execute(query, values) if values else cursor.execute(query)
+    return typed(given) if _answers(last) else DataFrame()
+
+
+def named_values(query: str) -> frozenset[str]:
+    """The names of the values that a query leaves open. Raises `InvalidInput` for what is no SQL."""
+    with duckdb.connect(":memory:") as parser:
+        try:
+            found = _statements(parser, query)
+        except duckdb.Error as error:
+            raise InvalidInput(_complaint(error)) from error
+    return frozenset(name for statement in found for name in statement.named_parameters)
 
 
 def _statements(cursor: duckdb.DuckDBPyConnection, query: object) -> Sequence[duckdb.Statement]:
