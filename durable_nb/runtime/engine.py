@@ -108,7 +108,8 @@ def background(work: Callable[[Stop], T]) -> tuple[Future[T], Stop]:
         try:
             future.set_result(context.run(work, stop))
         except Abandoned:
-            future.cancel()  # nobody waits any more
+            future.cancel()
+            future.set_running_or_notify_cancel()  # whoever waits for it hears of that
         except BaseException as error:  # noqa: BLE001  # handed to whoever waits
             future.set_exception(_holdable(error))
 
