@@ -101,7 +101,7 @@ def cancel(desk: Desk, line: Namespace) -> Handle:
     """End a run. One that is cancelled already stays as it is."""
     run = desk.run(line.id)
     if status_of(run.log()) != "cancelled":
-        run.store.cancel(line.id, by=line.by or SYSTEM.user())
+        run.cancel(by=line.by or SYSTEM.user())
     run.show(Look())
     return desk.drawn(run)
 

@@ -16,7 +16,7 @@ from durable_nb.model.errors import InvalidInput
 from durable_nb.notebook.timeline import verdict
 from durable_nb.notebook.words import head, word
 
-Asks: TypeAlias = Literal["approval", "text", "value", "go on"]
+Asks: TypeAlias = Literal["approval", "text", "value", "go on", "stop"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Question:
     """What a person can decide about a run at its entry `number`.
 
     `asks` for approval of a call, for what a call in doubt returned (the `text` that the model
-    reads, or a JSON `value` for the function that called), or only whether to go on.
+    reads, or a JSON `value` for the function that called), or only whether to go on, or to stop.
     """
 
     execution_id: str
@@ -36,11 +36,12 @@ class Question:
     @property
     def pause(self) -> int | None:
         """The pause that an answer is bound to."""
-        return None if self.asks == "go on" else self.number
+        return None if self.asks in ("go on", "stop") else self.number
 
 
-def question(log: Log, state: State, *, now: int = 0) -> Question | None:
-    """What a click could answer, at a time in µs: an expired pause has its answer."""
+def question(log: Log, state: State, *, now: int = 0, ours: bool = False) -> Question | None:
+    """What a click could answer, at a time in µs: an expired pause has its answer. What a click
+    started is `ours` to stop."""
     execution_id, number = log.run.execution_id, state.number
     match status_of(log, state):
         case "paused":
@@ -50,6 +51,8 @@ def question(log: Log, state: State, *, now: int = 0) -> Question | None:
             return Question(execution_id, number, _asks(pause), pause.tool, arguments_of(state))
         case "crashed" | "failed":
             return Question(execution_id, number, "go on")
+        case "running" if ours:
+            return Question(execution_id, state.claim.number, "stop")
         case _:
             return None
 

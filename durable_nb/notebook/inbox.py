@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, overload
 
 from durable_nb.core.nodes import moment
 from durable_nb.notebook.cards import publish, widget
-from durable_nb.notebook.controls import discard
 from durable_nb.notebook.handle import Handle
 from durable_nb.notebook.inbox_page import Shown, Waiting, overview
 from durable_nb.notebook.inbox_row import Row
 from durable_nb.notebook.markup import alert
+from durable_nb.notebook.panel import discard
 from durable_nb.runtime.ports import SYSTEM
 
 if TYPE_CHECKING:
@@ -39,9 +39,15 @@ class Inbox(Sequence[Handle]):
     its id and its agent's name."""
 
     def __init__(
-        self, store: Checkpointer, run: Callable[[str, str], LocalRun], screen: Screen
+        self,
+        store: Checkpointer,
+        run: Callable[[str, str], LocalRun],
+        screen: Screen,
+        *,
+        most: int = PAGE,
     ) -> None:
         self._store, self._run, self._screen = store, run, screen
+        self._most = most
         self._waiting = waiting_in(store)
         self._page = 0
         self._rows: dict[Waiting, Row] = {}
@@ -68,7 +74,7 @@ class Inbox(Sequence[Handle]):
     def refresh(self, turn: int = 0) -> None:
         """Read the store again and show what waits now, `turn` pages on."""
         self._waiting = waiting_in(self._store)
-        last = max(0, len(self._waiting) - 1) // PAGE
+        last = max(0, len(self._waiting) - 1) // self._most
         self._page = min(max(0, self._page + turn), last)
         self._show()
 
@@ -126,7 +132,7 @@ class Inbox(Sequence[Handle]):
 
     @property
     def _shown(self) -> Shown:
-        return Shown(self._page * PAGE, PAGE, len(self._waiting))
+        return Shown(self._page * self._most, self._most, len(self._waiting))
 
 
 class Text:

@@ -76,9 +76,7 @@ class Form:
         fields = fields_of(tool.schema, question.arguments)
         self.inputs = [Input(each, question.execution_id) for each in fields]
         self.error = HTML()
-        self.box: VBox = VBox(
-            [*(each.box for each in self.inputs), self.error], layout=_indented()
-        )
+        self.box: VBox = VBox([*(each.box for each in self.inputs), self.error], layout=_indented())
 
     def edits(self) -> dict[str, object] | None:
         """What was changed, as the tool takes it; None if something is wrong, which is then said

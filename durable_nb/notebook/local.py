@@ -68,6 +68,8 @@ class LocalRun:
         """Another run of the same agent."""
         self.shown: int | None = None
         """The number of the pause that a card showed last."""
+        self.lacks_agent = False
+        """Whether it was drawn without buttons, since its agent is not here."""
         self.screen = screen
         self._cards: deque[Card] = deque(maxlen=CARDS)
         self._rows: list[Face] = []
@@ -139,7 +141,7 @@ class LocalRun:
             state = state_of(log)
             self._draw(
                 lambda card, look: portrait(log, look, card.inside(log), state),
-                question(log, state, now=SYSTEM.clock()),
+                question(log, state, now=SYSTEM.clock(), ours=self.driven_here()),
                 self._changed(log),
             )
             self.shown = state.number if state.status == "paused" else None
@@ -208,6 +210,14 @@ class LocalRun:
     def refused(self, error: Exception) -> None:
         """Have the card say why nothing was done."""
         self._error = _line(error)
+        self.redraw()
+
+    def stop(self) -> None:
+        """Stop what a click set going here, as *interrupt kernel* stops a cell: what a tool does on
+        a thread is let finish, and the run can be resumed."""
+        self._stopped = True
+        if self._stop is not None:
+            self._stop.ask()
         self.redraw()
 
     def cancel(self, by: str | None = None) -> None:
@@ -303,6 +313,7 @@ class LocalRun:
         changed: tuple[Change, ...] = (),
     ) -> None:
         why_not = self._cannot_ask() if question else ()
+        self.lacks_agent = bool(why_not)
         newest = list(self._cards)[-1:]
         asks = question if not why_not and self.screen.clickable() else None
         for face in (*(self._cards if self.screen.redraws() else newest), *self._rows):
