@@ -67,9 +67,11 @@ def test_a_key_that_no_variable_holds_is_replaced_too():
 
 def test_paths_and_short_values_stay_and_passwords_of_addresses_do_not(monkeypatch):
     monkeypatch.setenv("SSH_AUTH_SOCK", "/tmp/agent.sock")
+    monkeypatch.setenv("GIT_AUTHOR_NAME", "Ann Archer")
     monkeypatch.setenv("TINY_KEY", "a")
     monkeypatch.setenv("BLANK_KEY", " " * 9)
     monkeypatch.setenv("PADDED_KEY", "   a   ")
     monkeypatch.setenv("OPENAI_BASE_URL", "https://me:hunter22@host/v1")
-    assert scrubbed("no /tmp/agent.sock here, a pity") == "no /tmp/agent.sock here, a pity"
+    told = "no /tmp/agent.sock here, a pity, Ann Archer"
+    assert scrubbed(told) == told
     assert "hunter22" not in scrubbed("cannot reach https://me:hunter22@host/v1")
