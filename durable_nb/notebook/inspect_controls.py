@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Choices: TypeAlias = tuple[tuple[str, Place], ...]
 
 _WIDE = "30em"
-_SAID = f"{MUTED};padding-left:8.6em;max-width:58em;line-height:1.4"
+_SAID = f"{MUTED};padding-left:9.7em;max-width:58em;line-height:1.4"
 
 
 class Acts(Protocol):
@@ -65,7 +65,7 @@ class Controls:
         self._older = self._button("◂ Older steps", f"Older steps of run {run}", self._turn, 1)
         self._newer = self._button("Newer steps ▸", f"Newer steps of run {run}", self._turn, -1)
         self._command = Text(
-            description="To copy", layout=Layout(width=_WIDE), style={"description_width": "7em"}
+            description="To copy", layout=Layout(width=_WIDE), style={"description_width": "8em"}
         )
         fork = self._button("Fork", f"Fork run {run} at the chosen step", self._fork)
         compare = self._button("Compare", f"Compare two steps of run {run}", self._compare)
@@ -105,7 +105,7 @@ class Controls:
             description=name,
             tooltip=tooltip,
             layout=Layout(width=_WIDE),
-            style={"description_width": "7em"},
+            style={"description_width": "8em"},
         )
 
     def _button(self, name: str, tooltip: str, act: Callable[..., None], *values: Any) -> Button:

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from durable_nb.core.text import aligned, visible
-from durable_nb.notebook.markup import GAP, MONO, MUTED, TONES, code, esc
+from durable_nb.notebook.markup import GAP, MONO, MUTED, PRE, TONES, code, esc
 from durable_nb.notebook.parts import Fold, Lines, Part, Step, Table, Timeline
 from durable_nb.notebook.words import head
 
 SHORT = 200  # characters of a cell of a table
 LINE = 400  # characters of a changed line
+FEW = 16  # changed lines of one text that show at once
 MOST = 400  # changed lines of one text, and rows of a table
 
 _INDENT = "  "
 _UNDER = "    "
-_SUMMARY = f"cursor:pointer;white-space:pre;{MONO};line-height:1.6"
+_SUMMARY = f"cursor:pointer;white-space:nowrap;{MONO};line-height:1.6"
+_LINE = f"{PRE};white-space:pre;display:inline;{MONO};line-height:1.6"  # keeps its columns anywhere
 _SIGNS = {"+ ": "green", "- ": "red"}
 _CELL = f"padding:1px 18px 1px 0;text-align:left;vertical-align:top;border:0;color:inherit;{MONO}"
 
@@ -77,16 +79,20 @@ def fold_text(part: Fold) -> str:
 
 
 def lines_html(part: Lines) -> str:
-    shown = "".join(map(_line_html, part.lines[:MOST]))
-    return (
-        f'<div style="{GAP}">{code(head(part.title, SHORT))}<div style="overflow-x:auto">{shown}'
-        f"</div>{esc(_cut(part.lines))}</div>"
+    few = part.lines if len(part.lines) <= FEW + 1 else part.lines[:FEW]
+    rest = part.lines[len(few) : MOST]
+    more = (
+        f'<details><summary style="{MUTED};cursor:pointer">{len(part.lines) - len(few):,} more '
+        f"lines</summary>{_lines_html(rest)}{esc(_cut(part.lines))}</details>"
     )
+    title = code(head(part.title, SHORT))
+    return f'<div style="{GAP}">{title}{_lines_html(few)}{more if rest else ""}</div>'
 
 
 def lines_text(part: Lines) -> str:
-    lines = [f"{_INDENT}{visible(_short(line))}" for line in part.lines[:MOST]]
-    return "\n".join(filter(None, (visible(head(part.title, SHORT)), *lines, _cut(part.lines))))
+    lines = [f"{_INDENT}{visible(_short(line))}" for line in part.lines[:FEW]]
+    cut = f"{_INDENT}… and {len(part.lines) - FEW:,} more lines" if part.lines[FEW:] else ""
+    return "\n".join(filter(None, (visible(head(part.title, SHORT)), *lines, cut)))
 
 
 def _step_html(step: Step, line: str, inner: Callable[[Part], str]) -> str:
@@ -98,9 +104,14 @@ def _step_html(step: Step, line: str, inner: Callable[[Part], str]) -> str:
     )
     return (
         f'<details style="margin:0"{" open" if step.opened else ""}><summary style="{_SUMMARY}">'
-        f'<span style="{colour}">{step.glyph}</span> {esc(line)}{under}</summary>'
+        f'<span style="{colour}">{step.glyph}</span> <pre style="{_LINE}">{esc(line)}</pre>{under}'
+        f"</summary>"
         f'<div style="padding:0 0 10px 30px">{"".join(map(inner, step.parts))}</div></details>'
     )
+
+
+def _lines_html(lines: Sequence[str]) -> str:
+    return f'<div style="overflow-x:auto">{"".join(map(_line_html, lines))}</div>'
 
 
 def _line_html(line: str) -> str:

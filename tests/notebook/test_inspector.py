@@ -276,6 +276,20 @@ def test_hostile_texts_are_compared_as_text(notebook: Notebook) -> None:
         assert "\x1b" not in form
 
 
+def test_a_long_text_is_folded_where_it_is_compared_and_whole_in_the_frame(
+    notebook: Notebook,
+) -> None:
+    letter = "\n".join(f"line {number}" for number in range(300))
+    notebook.names["bot"] = Agent("bot", ScriptedModel([letter]))
+    notebook("%%durable bot --id r\ngo\n")
+    found = notebook("d = %durable diff r 1 2\nd").value
+    assert "… and 284 more lines" in repr(found)
+    html = found._repr_html_()
+    assert "284 more lines" in html
+    assert html.index("<details>") < html.index("+ line 299")
+    assert found.df.set_index("key").loc["message 2 (assistant)", "after"] == letter
+
+
 @pytest.fixture
 def long(notebook: Notebook) -> None:
     """Run long has 5,000 steps."""

@@ -156,3 +156,11 @@ def test_texts_that_differ_late_say_so() -> None:
     assert line_changes(Change("text", "changed", same + "a", same + "b")) == [
         "… they differ after 2,000 lines"
     ]
+
+
+def test_of_a_long_line_the_sentence_that_changed_is_shown() -> None:
+    line = " ".join(f"Sentence {number} is like the others." for number in range(40))
+    change = Change("text", "changed", line, line.replace("Sentence 20 is", "Sentence 20 is not"))
+    assert line_changes(change, around=0) == [
+        *("…", "- Sentence 20 is like the others.", "+ Sentence 20 is not like the others."),
+    ]
