@@ -12,7 +12,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import quote
 
-_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL|AUTH(?!OR)", re.IGNORECASE)
+_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL|AUTH(?!OR(?!I))", re.IGNORECASE)
 _PLACE = re.compile(r"(?:/|\./|~|https?://[^@]*$)")  # a path or an address, often in errors
 _WITH_PASSWORD = re.compile(r"\w+://[^/@\s]+@")
 _SHORTEST = 6  # characters; what is shorter hides nothing and would be replaced inside of words

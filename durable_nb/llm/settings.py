@@ -11,6 +11,7 @@ from typing import Any
 
 from durable_nb.core.near import did_you_mean
 from durable_nb.llm.named import MODULES
+from durable_nb.llm.secrets import scrubbed
 from durable_nb.model.errors import InvalidInput
 
 MAX_RETRIES = 4
@@ -40,7 +41,8 @@ def checked_settings(settings: object) -> dict[str, Any]:
             f"model_settings is a mapping, as in {{'temperature': 0}}, not {settings!r}"
         )
     for name, value in _items(settings):
-        if _SECRET_NAME.search(name.lower()) or _SECRET_VALUE.match(value):
+        named_so = _SECRET_NAME.search(name.lower())
+        if named_so or _SECRET_VALUE.match(value) or scrubbed(value) != value:
             raise InvalidInput(
                 f"model_settings has a key in it, under {name!r}; keys come from the environment "
                 "alone, for example as OPENAI_API_KEY"
@@ -54,9 +56,15 @@ def checked_settings(settings: object) -> dict[str, Any]:
     return dict(settings)
 
 
-def _items(value: object) -> Iterator[tuple[str, str]]:
-    """Every name and text of a mapping and of those inside of it."""
-    if isinstance(value, Mapping):
-        for name, inner in value.items():
-            yield str(name), inner if isinstance(inner, str) else ""
-            yield from _items(inner)
+def _items(value: object, name: str = "") -> Iterator[tuple[str, str]]:
+    """Every name in a value, and every text with the name it goes under."""
+    match value:
+        case str():
+            yield name, value
+        case Mapping():
+            for inner_name, inner in value.items():
+                yield str(inner_name), ""
+                yield from _items(inner, str(inner_name))
+        case list() | tuple():
+            for inner in value:
+                yield from _items(inner, name)

@@ -69,11 +69,15 @@ def test_an_address_with_a_key_in_it_is_refused_without_showing_it(url: str):
         ({"api_key": "sk-1234567"}, "under 'api_key'"),
         ({"extra_headers": {"Authorization": "x"}}, "under 'Authorization'"),
         ({"extra_headers": {"X-Auth": "Bearer abcdef"}}, "under 'X-Auth'"),
+        ({"extra_body": {"hosts": [{"api_key": "abcdef"}]}}, "under 'api_key'"),
+        ({"extra_body": {"hosts": ["x", "Bearer abcdef"]}}, "under 'hosts'"),
+        ({"extra_body": {"url": "http://host/?k=of-the-environment"}}, "under 'url'"),
         ({"max_retries": -1}, "from 0 on"),
         ([("temperature", 0)], "is a mapping"),
     ],
 )
-def test_settings_that_cannot_be_are_refused(settings: Any, words: str):
+def test_settings_that_cannot_be_are_refused(settings: Any, words: str, monkeypatch):
+    monkeypatch.setenv("SOME_AUTHORIZATION", "of-the-environment")
     with pytest.raises(InvalidInput, match=r".") as refused:
         as_model("openai:gpt-5", settings)
     assert words in str(refused.value)
