@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from durable_nb.model.errors import AgentMismatch
 from durable_nb.notebook import agents
 from durable_nb.notebook.handle import Handle, cell_number
-from durable_nb.notebook.inbox import Inbox
+from durable_nb.notebook.inbox import PAGE, Inbox
 from durable_nb.notebook.local import LocalRun
 from durable_nb.notebook.words import word
 from durable_nb.stores.open import default_store, store_key
@@ -28,6 +28,7 @@ class Desk:
         self._runs: dict[tuple[object, str], LocalRun] = {}
         self._of_cell: dict[str, str] = {}
         self._inbox: Inbox | None = None
+        self._agents: frozenset[int] = frozenset()
 
     def run_of(self, agent: Agent, variable: str, execution_id: str) -> LocalRun:
         """The run, driven from now on by what that variable, or else that name, means then."""
@@ -61,12 +62,23 @@ class Desk:
         """A run of the agent of that name, which is looked for when it is needed."""
         return self._local(execution_id, lambda: agents.find(self.names, agent))
 
-    def pending(self) -> Inbox:
-        """What waits in the store. There is one inbox here: the one before is closed."""
+    def pending(self, most: int = PAGE) -> Inbox:
+        """What waits in the store, `most` at a time. There is one inbox here: the one before is
+        closed."""
         if self._inbox is not None:
             self._inbox.close()
-        self._inbox = Inbox(default_store(), self.waiting, self._screen)
+        self._inbox = Inbox(default_store(), self.waiting, self._screen, most=most)
         return self._inbox
+
+    def look_again(self) -> None:
+        """Draw what could not be asked for want of an agent, if the agents here are not those that
+        were here before."""
+        here = frozenset(map(id, agents.defined(self.names).values()))
+        if here != self._agents:
+            self._agents = here
+            for run in list(self._runs.values()):
+                if run.lacks_agent:
+                    run.redraw()
 
     def drawn(self, run: LocalRun) -> Handle:
         """The handle of a run whose card the running cell shows."""

@@ -1,11 +1,12 @@
 """`%load_ext durable_nb`: the magics come, and go again.
 
-Loading costs next to nothing: agents, stores, pandas and widgets are imported when first needed.
+Loading costs next to nothing: agents, stores, pandas and widgets are imported when first needed,
+or here, where something waits for a person.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from IPython import get_ipython
 from IPython.core.completer import (
@@ -15,6 +16,7 @@ from IPython.core.completer import (
     context_matcher,
 )
 
+from durable_nb.model.errors import DurableError
 from durable_nb.notebook.banner import banner
 from durable_nb.notebook.magics import DurableMagics
 
@@ -24,13 +26,32 @@ if TYPE_CHECKING:
 MAGICS = {"line": ("durable",), "cell": ("durable", "durable_sql")}
 
 
+FEW = 3  # of the runs that wait are shown at once, the oldest
+
+
 def load(shell: InteractiveShell) -> None:
-    """Register the magics, once, and say which store is in use."""
-    if _loaded(shell) is None:
+    """Register the magics, once, say which store is in use, and show what waits in it. Nothing is
+    run or decided."""
+    magics = _loaded(shell)
+    if magics is None:
         shell.register_magics(DurableMagics)
         shell.input_transformers_cleanup.append(with_a_body)
         shell.Completer.custom_matchers.append(offered)
-    print(banner())  # noqa: T201  # what the cell shows
+        magics = cast("DurableMagics", _loaded(shell))
+        shell.events.register("post_run_cell", magics.look_again)
+    told = banner()
+    print(told.line)  # noqa: T201  # what the cell shows
+    if told.waits:
+        _show_what_waits(magics)
+
+
+def _show_what_waits(magics: DurableMagics) -> None:
+    from IPython.display import display
+
+    try:
+        display(magics.desk.pending(FEW))
+    except DurableError as error:  # what is wrong with a store does not keep the magics away
+        print(f"durable_nb: {error}")  # noqa: T201  # what the cell shows
 
 
 def unload(shell: InteractiveShell) -> None:
@@ -46,6 +67,7 @@ def unload(shell: InteractiveShell) -> None:
     shell.configurables.remove(magics)  # type: ignore[arg-type]  # its type is too narrow
     shell.input_transformers_cleanup.remove(with_a_body)
     shell.Completer.custom_matchers.remove(offered)
+    shell.events.unregister("post_run_cell", magics.look_again)
 
 
 @context_matcher(priority=1000, identifier="durable_nb")  # before those that know only Python

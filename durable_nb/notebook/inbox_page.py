@@ -103,7 +103,7 @@ def _lines(rows: Iterable[Portrait], shown: Shown) -> Iterator[Part]:
         yield Say(f"{row.glyph} {facts}", code=row.execution_id)
         yield from row.parts
     if shown.last - shown.first < shown.total:
-        yield Say(f"Shown: {shown}. All of them: views.pending()")
+        yield Say(f"Shown: {shown}. All of them: %durable pending, or views.pending()")
 
 
 def _short(parts: Iterable[Part], *, typed: bool) -> Iterator[Part]:

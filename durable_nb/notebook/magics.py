@@ -64,6 +64,11 @@ class DurableMagics(Magics):
             self._desk = Desk(shell.user_ns, Screen(shell, self._decided))
         return self._desk
 
+    def look_again(self, _: object = None) -> None:
+        """After a cell: what had no buttons for want of its agent has them if that is here now."""
+        if self._desk is not None:
+            self._desk.look_again()
+
     @traitlets.observe("store")
     def _use(self, change: dict[str, Any]) -> None:
         """`%config DurableMagics.store`; None goes back to where it was."""

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 import pytest
-from ipywidgets import Button
+from ipywidgets import Button, Widget
 from ipywidgets.widgets.widget import _instances
 
 from durable_nb import (
@@ -44,6 +44,12 @@ def click(name: str) -> None:
     button.click()
 
 
+@pytest.fixture(autouse=True)
+def no_other_buttons() -> None:
+    """Those of earlier tests are gone."""
+    Widget.close_all()
+
+
 def test_awaiting_ends_when_somebody_decides_elsewhere(
     notebook: Notebook, bot: Agent, effects: Ledger
 ) -> None:
@@ -64,7 +70,7 @@ def test_awaiting_ends_with_a_click_and_shows_what_to_click(
     notebook("%config DurableMagics.headless = False")
     notebook(CELL)
     timer = meanwhile(lambda: click("Approve"))
-    ran = notebook("(await h.wait()).status")
+    ran = notebook("(await h.wait(60)).status")
     timer.join()
     assert ran.value == "completed"
     assert "completed" in ran.card
