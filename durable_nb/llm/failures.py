@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from math import inf
 from typing import Any
 
 import pydantic
@@ -62,9 +63,12 @@ def _answered(error: ModelAPIError, hint: str) -> Failure:
             status_words(error.status_code) + (f": {said}" if said else ""),
             passing=is_passing(error.status_code) and not refused,
             status=error.status_code,
-            after=error.retry_after,
+            after=_asked_for(error),
             hint=hint,
         )
+    if (status := _redirect(error)) is not None:  # pydantic-ai knows the 4xx and the 5xx
+        words = f"{status_words(status)}: {_line(error.message)}"
+        return Failure(words, passing=False, status=status, hint="give the address it leads to")
     if isinstance(error, ModelRequestTimeout):
         return Failure(f"timed out after {error.timeout:g} s ({error.setting})", passing=True)
     if isinstance(error, ModelTimeoutError):
@@ -72,6 +76,23 @@ def _answered(error: ModelAPIError, hint: str) -> Failure:
     if isinstance(error, ModelConnectionError):
         return Failure(_dropped(error), passing=True)
     return Failure(_line(error.message), passing=not refused, after=error.retry_after, hint=hint)
+
+
+def _asked_for(error: ModelHTTPError) -> float | None:
+    """Seconds that the provider asks to wait; pydantic-ai passes over fractions."""
+    if error.retry_after is not None:
+        return error.retry_after
+    try:
+        seconds = float((error.headers or {}).get("retry-after", ""))
+    except ValueError:
+        return None
+    return seconds if 0 <= seconds < inf else None
+
+
+def _redirect(error: ModelAPIError) -> int | None:
+    """The status of a redirect. None is followed: it would take the key along."""
+    codes = (getattr(error.__cause__, name, None) for name in ("status_code", "code"))
+    return next((code for code in codes if isinstance(code, int) and 300 <= code < 400), None)
 
 
 def _said(body: object) -> str:

@@ -17,7 +17,7 @@ from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.usage import RequestUsage
 
 from durable_nb import InvalidInput, Message, ModelFailed, call, tool
-from durable_nb.llm import asking
+from durable_nb.llm import asking, retry
 from durable_nb.llm.adopt import as_model
 from durable_nb.llm.asking import price_of
 from durable_nb.llm.connect import connected
@@ -125,6 +125,16 @@ def test_what_does_not_go_by_is_refused_at_once(name, monkeypatch, status):
     assert "resume the run" in str(failed.value)
 
 
+@pytest.mark.parametrize("at", ["openai", "openai-chat", "google"])
+def test_a_redirect_is_not_followed_with_the_key(at, monkeypatch):
+    with ProviderServer([says("x")], troubles={1: Trouble("status", 307)}) as server:
+        settle(monkeypatch, server)
+        with pytest.raises(ModelFailed, match="307 Temporary Redirect.*give the address") as failed:
+            ask(model_of(at, server), START)
+        assert len(server.requests) == 1
+    assert failed.value.status == 307
+
+
 def test_after_the_last_retry_the_model_has_failed(name, monkeypatch):
     with ProviderServer([says("x")], troubles=lambda _: Trouble("status", 503)) as server:
         settle(monkeypatch, server)
@@ -142,13 +152,21 @@ def test_a_server_that_is_not_there_is_asked_again(monkeypatch):
         ask(model, START)
 
 
-@pytest.mark.parametrize("is_date", [False, True])
-def test_what_the_server_asks_to_wait_is_waited(monkeypatch, is_date):
-    after = formatdate(time.time() + 2, usegmt=True) if is_date else "1"
+@pytest.mark.parametrize("after", ["1", "0.7", formatdate(time.time() + 600, usegmt=True)])
+def test_what_the_server_asks_to_wait_is_waited(monkeypatch, after):
+    monkeypatch.setattr(retry, "LONGEST_ASKED", 0.8)
     with ProviderServer([says("x")], troubles={1: Trouble("status", 429, after)}) as server:
         settle(monkeypatch, server)
         [line] = ask(model_of("openai-chat", server), START).retries
     assert float(line.split("waited ")[1].removesuffix(" s")) > 0.2
+
+
+@pytest.mark.parametrize("after", ["-1", "nan", "inf", "soon", ""])
+def test_a_wait_that_cannot_be_meant_is_not_waited(monkeypatch, after):
+    with ProviderServer([says("x")], troubles={1: Trouble("status", 429, after)}) as server:
+        settle(monkeypatch, server)
+        [line] = ask(model_of("openai-chat", server), START).retries
+    assert line.endswith("waited 0.0 s")
 
 
 @pytest.mark.parametrize("setting", ["timeout", "first_event_timeout", "request_timeout"])
