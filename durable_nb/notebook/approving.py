@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from durable_nb.core.explain import call_text
+from durable_nb.core.text import visible
 from durable_nb.model.decisions import Resume
 from durable_nb.notebook.deciding import Deciding
 from durable_nb.notebook.forms import edit_lines
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from durable_nb.notebook.inputs import Form
 
 
+NAME = 24  # characters of a run's id beside the note
+
+
 class Approving:
     """The buttons of a tool's gate. A note goes with every decision."""
 
@@ -26,9 +30,14 @@ class Approving:
 
         self._deciding, self._panel = deciding, deciding.panel
         tip = f"note on the decision, {self._panel.about}"
-        layout = Layout(flex="1 1 140px", max_width="340px")
         self._note = self._panel.kept(
-            Text(placeholder="note (optional)", tooltip=tip, layout=layout)
+            Text(
+                description=f"note on {_short(deciding.question.execution_id)}",
+                placeholder="optional",
+                tooltip=tip,
+                style={"description_width": "initial"},
+                layout=Layout(flex="1 1 240px", max_width="480px"),
+            )
         )
 
     def ask(self, *, armed: bool) -> None:
@@ -87,3 +96,9 @@ class Approving:
 
     def _said(self) -> str | None:
         return self._note.value.strip() or None
+
+
+def _short(execution_id: str) -> str:
+    """A run's id as the name of a field; the whole of it is said by the card above."""
+    shown = visible(execution_id)
+    return shown if len(shown) <= NAME else f"{shown[:NAME]}…"

@@ -43,12 +43,20 @@ class Doubting:
         tool = self._deciding.question.tool
         how = "as JSON" if self._json else "as the model is to read it"
         tip = f"what {tool} returned, {how}, {self._panel.about}"
-        returned = self._panel.kept(Textarea(tooltip=tip, layout=whole_row()))
+        name = f"{tool} returned"
+        returned = self._panel.kept(
+            Textarea(
+                description=name,
+                tooltip=tip,
+                style={"description_width": "initial"},
+                layout=whole_row(),
+            )
+        )
         wrong = self._panel.html("")
         record = self._panel.button(
             "Record it", lambda: self._record(returned, wrong), style="primary"
         )
-        said = self._panel.says([Say(f"{tool} took effect. What it returned, {how}:")])
+        said = self._panel.says([Say(f"{tool} took effect. Say what it returned, {how}.")])
         self._panel.show(said, returned, wrong, record, self._back(), focus=returned)
 
     def _record(self, returned: Any, wrong: Any) -> None:

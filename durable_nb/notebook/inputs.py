@@ -9,7 +9,7 @@ from pydantic_core import ValidationError
 
 from durable_nb.core.text import literal
 from durable_nb.notebook.forms import ABSENT, Field, edits_of, fields_of, parsed, too_long
-from durable_nb.notebook.markup import MUTED, alert, code, esc
+from durable_nb.notebook.markup import MUTED, alert, esc
 
 if TYPE_CHECKING:
     from ipywidgets import VBox
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from durable_nb.notebook.gates import Question
     from durable_nb.runtime.tools import Tool
 
-_LEFT = "130px"
+_NAME = 110  # px for the name of an argument
 
 
 class Input:
@@ -29,20 +29,23 @@ class Input:
         self.field = field
         self.whole = _widget(field, f"{field.name} of the call in {run}")
         self.error = HTML()
-        name = HTML(code(field.name), layout=Layout(width=_LEFT))
-        says = HTML(f'<span style="{MUTED}">{esc(field.says)}</span>')
-        line = [name, self.whole, says]
         self.mode: Any = None
         self._untouched = field.mode, self.whole.value
+        line = [self.whole]
         if len(field.modes) > 1:
-            how = f"whether {field.name} of the call in {run} is given"
             self.mode = Dropdown(
-                options=field.modes, value=field.mode, tooltip=how, layout=Layout(width="100px")
+                options=field.modes,
+                value=field.mode,
+                description=f"{field.name} is",
+                tooltip=f"whether {field.name} of the call in {run} is given",
+                style={"description_width": "initial"},
+                layout=Layout(width="auto"),
             )
             self.mode.observe(lambda _: self._follow_mode(), "value")
-            line.insert(1, self.mode)
+            line.append(self.mode)
             self._follow_mode()
-        self.box = VBox([HBox(line, layout=Layout(flex_flow="row wrap")), self.error])
+        says = HTML(f'<span style="{MUTED}">{esc(field.says)}</span>')
+        self.box = VBox([HBox([*line, says], layout=Layout(flex_flow="row wrap")), self.error])
 
     def value(self) -> object:
         """What the call would have; unchanged, it is exactly what it has. Raises `ValueError`."""
@@ -55,7 +58,7 @@ class Input:
 
     def complain(self, why: str) -> None:
         """Say under the field what is wrong with it; with `""`, nothing."""
-        self.error.value = alert(why, indent=_LEFT)
+        self.error.value = alert(why, indent=f"{_NAME}px")
 
     @property
     def wrong(self) -> bool:
@@ -132,28 +135,33 @@ def _by_argument(error: ValidationError) -> dict[str, str]:
     return wrong
 
 
-def _widget(field: Field, called: str) -> Any:
-    """An input for the field's kind; `called` names it for those who do not see its place."""
-    from ipywidgets import Checkbox, Dropdown, FloatText, IntText, Layout, Text, Textarea
+def _widget(field: Field, tooltip: str) -> Any:
+    """An input for the field's kind. Its description is what a screen reader calls it: a tooltip
+    alone does not name an input."""
+    from ipywidgets import Checkbox, Dropdown, FloatText, IntText, Text, Textarea
 
+    kind, how = field.kind, {"description": field.name, "tooltip": tooltip, **_wide(field)}
     if too_long(field):
         size = f"{len(field.start):,} characters: to change them, type --set"
-        return Text(value=size, disabled=True, tooltip=called)
-    wide = Layout(width="320px")
-    match field.kind:
+        return Text(value=size, disabled=True, **how)
+    match kind:
         case "choice":
             options = [(literal(each), at) for at, each in enumerate(field.choices)]
-            return Dropdown(options=options, value=field.start, tooltip=called)
+            return Dropdown(options=options, value=field.start, **how)
         case "switch":
-            return Checkbox(
-                value=field.start, indent=False, tooltip=called, layout=Layout(width="40px")
-            )
+            return Checkbox(value=field.start, **how)
         case "whole":
-            return IntText(value=field.start, tooltip=called, layout=Layout(width="120px"))
+            return IntText(value=field.start, **how)
         case "real":
-            return FloatText(value=field.start, tooltip=called, layout=Layout(width="120px"))
+            return FloatText(value=field.start, **how)
         case "text":
-            return Text(value=field.start, tooltip=called, layout=Layout(width="300px"))
+            return Text(value=field.start, **how)
         case "lines" | "json":
             rows = min(12, max(2, field.start.count("\n") + 1))
-            return Textarea(value=field.start, rows=rows, tooltip=called, layout=wide)
+            return Textarea(value=field.start, rows=rows, **how)
+
+
+def _wide(field: Field) -> dict[str, Any]:
+    """How wide an input is, beside the room for its name."""
+    width = {"whole": 120, "real": 120, "switch": 170}.get(field.kind, 300) + _NAME
+    return {"style": {"description_width": f"{_NAME}px"}, "layout": {"width": f"{width}px"}}
