@@ -6,7 +6,6 @@ import json
 from argparse import Namespace
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -25,7 +24,6 @@ from durable_nb.notebook.words import word
 from durable_nb.runtime.ports import SYSTEM
 from durable_nb.stores import refusals
 from durable_nb.stores.open import default_store, open_store, use_store
-from durable_nb.stores.protocol import Session
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -129,22 +127,18 @@ def prune(desk: Desk, line: Namespace) -> Gone:
 
 
 def export(desk: Desk, line: Namespace) -> None:
-    """Copy the store."""
-    from durable_nb.stores.export import export
+    """Copy the store, or write its views as Parquet."""
+    from durable_nb import views
 
-    path = Path(line.path).expanduser().absolute()
-    size = export(default_store(), path)
-    print(f"durable_nb: {line.path} · {size:,} bytes")  # noqa: T201  # what the cell shows
+    for path in views.export(Path(line.path).expanduser()):
+        print(f"durable_nb: {path} · {path.stat().st_size:,} bytes")  # noqa: T201  # as asked
 
 
 def sessions(desk: Desk, line: Namespace) -> pd.DataFrame:
-    """The conversations, the one with the newest run first."""
-    import pandas as pd
+    """The conversations, the one with the newest run first, as people read them."""
+    from durable_nb import views
 
-    frame = pd.DataFrame(default_store().sessions(), columns=[f.name for f in fields(Session)])
-    for time in ("created_at", "updated_at"):
-        frame[time] = pd.to_datetime(frame[time], utc=True)
-    return _to_the_second(frame)
+    return _to_the_second(views.sessions())
 
 
 def list_agents(desk: Desk, line: Namespace) -> pd.DataFrame:

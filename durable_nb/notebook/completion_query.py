@@ -55,10 +55,12 @@ def tables_of_views() -> Mapping[str, Sequence[str]]:
 
 
 def _columns(view: str) -> Sequence[str]:
-    """The names of what a view's last `select` at the left margin selects."""
+    """The names of what a view's last `select` at the left margin selects, quoted where SQL wants
+    them so."""
     selected = re.split(r"^select\b", view, flags=re.MULTILINE)[-1]
     selected = re.split(r"^from\b", selected, flags=re.MULTILINE)[0]
-    return [name[0] for each in _at_commas(selected) if (name := re.search(r"\w+\s*$", each))]
+    named = (re.search(r"\w+$|\"\w+\"$", each) for each in _at_commas(selected))
+    return [name[0] for name in named if name]
 
 
 def _at_commas(selected: str) -> Iterator[str]:
@@ -76,7 +78,7 @@ def _at_commas(selected: str) -> Iterator[str]:
 
 
 def _beginning(typed: str, texts: Iterable[str]) -> Sequence[str]:
-    return [each for each in texts if each.startswith(typed)]
+    return [each for each in texts if each.strip('"').startswith(typed)]
 
 
 def frames_of(names: Mapping[str, Any]) -> dict[str, Any]:

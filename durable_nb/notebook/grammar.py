@@ -171,6 +171,7 @@ COMMANDS = (
         "export",
         "copy the store as it is at one moment, while runs go on in it",
         (Argument("PATH", "the copy; never overwritten", kind="path", needed=True),),
+        "A path without a suffix is a folder, of a Parquet file for each table of %%durable_sql.",
     ),
     Line("help", "this", (Argument("COMMAND", "one of these", kind="command"),)),
 )

@@ -11,6 +11,8 @@ from durable_nb.model.errors import DurableError, RunPaused, UnknownExecution
 from durable_nb.notebook.words import word
 from durable_nb.stores.open import default_store
 
+MANY = 500  # of the newest conversations are looked at for a name that was meant
+
 
 @contextmanager
 def hinting(execution_id: str | None) -> Iterator[None]:
@@ -25,7 +27,8 @@ def hinting(execution_id: str | None) -> Iterator[None]:
 
 def _hint(error: DurableError, execution_id: str) -> str:
     if isinstance(error, UnknownExecution):
-        names = (run.execution_id for run in default_store().runs())
+        newest = default_store().sessions(limit=MANY)
+        names = (name for each in newest for name in (each.newest, each.session))
         return f"{did_you_mean(execution_id, names)}; here: %durable runs"
     waits = open_pause(default_store().load(execution_id))
     if waits is None:  # somebody has just decided

@@ -131,6 +131,7 @@ def test_tables_and_columns_are_offered_in_a_query(paused: Notebook) -> None:
         "%%durable_sql\nselect node_index from steps",
     ]
     assert offers(paused, "%%durable_sql\nfrom runs\nselect runs.stat") == ["runs.status"]
+    assert offers(paused, "%%durable_sql\nfrom decisions select b") == ['"by"']
     assert offers(paused, "%%durable_sql --with li") == ["limits"]
     assert offers(paused, "%%durable_sql --with a,li") == ["a,limits"]
     assert offers(paused, "%%durable_sql --with limits\nfrom li") == ["limits"]
@@ -140,7 +141,7 @@ def test_tables_and_columns_are_offered_in_a_query(paused: Notebook) -> None:
 def test_the_columns_that_are_offered_are_those_that_the_views_have(paused: Notebook) -> None:
     for table, columns in tables_of_views().items():
         frame = paused(f"%%durable_sql\nfrom {table} limit 0").value
-        assert list(frame.columns) == list(columns), table
+        assert list(frame.columns) == [each.strip('"') for each in columns], table
 
 
 def test_a_prompt_is_left_to_others(paused: Notebook) -> None:

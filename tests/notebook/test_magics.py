@@ -220,6 +220,15 @@ def test_an_export_is_a_store_and_is_never_overwritten(done: Notebook, tmp_path:
     assert "export to another path" in str(error)
 
 
+def test_an_export_without_a_suffix_is_a_folder_of_tables(done: Notebook, tmp_path: Path) -> None:
+    import pandas as pd
+
+    assert "runs.parquet · " in done("%durable export out").printed
+    answer = done(f"import duckdb\nduckdb.sql(\"from '{tmp_path}/out/runs.parquet'\").df()").value
+    assert isinstance(answer, pd.DataFrame)
+    assert answer["execution_id"].tolist() == ["a"]
+
+
 def test_a_semicolon_ends_a_line_and_shows_nothing(done: Notebook) -> None:
     assert done("%durable runs;").value is None
     assert done("%durable show a;").error is None
