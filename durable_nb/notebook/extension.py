@@ -6,6 +6,7 @@ or here, where something waits for a person.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, cast
 
 from IPython import get_ipython
@@ -35,7 +36,7 @@ def load(shell: InteractiveShell) -> None:
     magics = _loaded(shell)
     if magics is None:
         shell.register_magics(DurableMagics)
-        shell.input_transformers_cleanup.append(with_a_body)
+        shell.input_transformers_cleanup.append(as_meant)
         shell.Completer.custom_matchers.append(offered)
         magics = cast("DurableMagics", _loaded(shell))
         shell.events.register("post_run_cell", magics.look_again)
@@ -65,7 +66,7 @@ def unload(shell: InteractiveShell) -> None:
         for name in names:
             del manager.magics[kind][name]
     shell.configurables.remove(magics)  # type: ignore[arg-type]  # its type is too narrow
-    shell.input_transformers_cleanup.remove(with_a_body)
+    shell.input_transformers_cleanup.remove(as_meant)
     shell.Completer.custom_matchers.remove(offered)
     shell.events.unregister("post_run_cell", magics.look_again)
 
@@ -86,12 +87,22 @@ def offered(context: CompletionContext) -> SimpleMatcherResult:
     }
 
 
-def with_a_body(lines: list[str]) -> list[str]:
+def as_meant(lines: list[str]) -> list[str]:
     """A cell of ours without a body gets an empty line, so that it is our error that says what is
-    missing, and not IPython's, which test runners take for success."""
+    missing, and not IPython's, which test runners take for success. A prompt that ends with `?` is
+    a question to the model, and none about a name."""
     if len(lines) == 1 and lines[0].startswith("%%durable"):
         return [lines[0].rstrip("\n") + "\n", " \n"]
-    return lines
+    if lines and lines[0].startswith("%%"):
+        return lines
+    return [_QUESTION.sub(_called, line) for line in lines]
+
+
+_QUESTION = re.compile(r"^%durable\s+(?P<line>resume\s+\S+\s.*\?)\s*$")
+
+
+def _called(question: re.Match[str]) -> str:
+    return f"get_ipython().run_line_magic('durable', {question['line']!r})\n"
 
 
 def _loaded(shell: InteractiveShell) -> DurableMagics | None:

@@ -60,15 +60,19 @@ def _hole(text: str, marks: Marks) -> tuple[str, str]:
     hold braces itself, so it ends at the first mark that leaves it whole."""
     opening, close = marks
     end = text.find(close)
-    shortest = text[: max(end, 0)].strip() or text[:40].strip()
+    shortest = (text[:end] if end >= 0 else text[:40]).strip()
     while end >= 0:
         expression = text[:end].strip()
         if _is_python(expression):
             return expression, text[end + len(close) :]
         end = text.find(close, end + 1)
+    literally = f"to write {opening} as text, write {_marked(repr(opening), marks)}"
+    if close not in text:
+        raise InvalidInput(
+            f"the hole {opening} {shortest} is not closed by {close}; close it, or, {literally}"
+        )
     raise InvalidInput(
-        f"the hole {_marked(shortest, marks)} is not a Python expression; to write {opening} as "
-        f"text, write {_marked(repr(opening), marks)}"
+        f"the hole {_marked(shortest, marks)} is not a Python expression; {literally}"
     )
 
 

@@ -112,6 +112,13 @@ def test_the_rest_of_the_line_is_the_prompt(done: Notebook) -> None:
     assert handle.messages[-4].content == "and it's  the last"
 
 
+@pytest.mark.parametrize("line", ["a is it done?", "a 'is it done?'"])
+def test_a_prompt_may_be_a_question(done: Notebook, line: str) -> None:
+    done.names["x"] = 1
+    ran = done(f"1 + 1\nh = 2\n%durable resume {line}\n")
+    assert ran.value.messages[-4].content == "is it done?"
+
+
 def test_a_prompt_is_said_once_in_a_run_that_failed_too(notebook: Notebook) -> None:
     llm = ScriptedModel([RuntimeError("503"), "hello", "again"])
     notebook.names["bot"] = Agent("bot", llm)
@@ -276,7 +283,8 @@ def test_parameters_of_an_earlier_cell_fill_line_and_body(notebook: Notebook, ty
     [
         ("run-{ordr}", "the hole { ordr }: NameError: name 'ordr' is not defined; nothing was run"),
         ("'{a} {b}'", "the hole { a }: NameError"),
-        ("run-{", "the hole {  } is not a Python expression; to write { as text, write { '{' }"),
+        ("run-{}", "the hole {  } is not a Python expression; to write { as text, write { '{' }"),
+        ("run-{ordr", "the hole { ordr is not closed by }; close it, or, to write { as text, wri"),
     ],
 )
 def test_a_hole_of_the_line_that_nothing_fills_is_named(
