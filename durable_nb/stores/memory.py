@@ -67,7 +67,7 @@ class MemoryCheckpointer:
         self._definitions: dict[str, str] = {}
         self._held: set[int] = set()
         self._removals = 0
-        self._seq = 0
+        self._seq = self._marks = 0
         self._lock = threading.RLock()
         self._closed = False
 
@@ -142,6 +142,7 @@ class MemoryCheckpointer:
     def begin(self, lease: Lease, key: str, function: str, *, at: int) -> None:
         with self._open():
             effects = self._fenced(lease).effects
+            self._marks += 1
             begun = Begun(at, lease.number)
             was = effects.get(key, _Effect(function, 0, at, lease.number, begun))
             known = was.known if isinstance(was.known, Kept) else begun  # what is kept stays
@@ -152,6 +153,7 @@ class MemoryCheckpointer:
     def keep(self, lease: Lease, key: str, value: Json, *, at: int) -> None:
         with self._open():
             effects = self._fenced(lease).effects
+            self._marks += 1
             effects[key] = replace(effects[key], known=Kept(value), kept=at)
 
     def runs(self) -> Sequence[RunStatus]:
@@ -231,7 +233,7 @@ class MemoryCheckpointer:
 
     def stamp(self) -> object:
         with self._open():
-            return self._seq, self._removals, frozenset(self._held)
+            return self._seq, self._marks, self._removals, frozenset(self._held)
 
     def removals(self) -> int:
         return self._removals

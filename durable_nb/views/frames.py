@@ -108,7 +108,7 @@ def idempotency(execution_id: str | None = None, *, store: Checkpointer | None =
     if execution_id is None:
         mirror.take_effects(source)
         return mirror.frame("from idempotency")
-    effects = list(source.effect_rows(execution_id)) if is_text(execution_id) else []
+    effects = list(source.effect_rows(execution_id)) if _is_id(execution_id) else []
     if not effects:
         _entries(source, execution_id)  # a run without any, or none
     if any(kept is None for *_, kept, _value in effects):
@@ -167,6 +167,11 @@ def _loaded(store: Checkpointer | None, execution_id: str) -> Log:
 
 
 def _entries(source: Readable, execution_id: str) -> Sequence[Sequence[Any]]:
-    entries = list(source.entry_rows(execution_id=execution_id)) if is_text(execution_id) else []
+    entries = list(source.entry_rows(execution_id=execution_id)) if _is_id(execution_id) else []
     refusals.known(execution_id, entries)
     return entries
+
+
+def _is_id(value: object) -> bool:
+    """Whether a run can have it as its id."""
+    return is_text(value) and "\0" not in value

@@ -2,7 +2,8 @@
 -- again, at the `Reentry` that opens the fork: its arguments stand in a run that the fork goes on from.
 with recursive place_in_run as (
   select
-    *,
+    * exclude (body),
+    if(kind in ('tool_call', 'answer', 'reentry', 'pause'), body, null) as body,
     min(number) over (partition by execution_id) as first_number,
     lead(kind) over later as next,
     lead(moment) over later as next_moment
@@ -81,7 +82,8 @@ said as (
     execution_id, frame, place, number, kind, turn, agent, moment,
     unnest(json_extract(body, '$.messages[*]')) as message
   from _entries
-  where kind in ('turn', 'tool_call') or (kind = 'end' and (body ->> '$.status') <> 'failed')
+  where contains(body, '"tool_call')  -- what else they say is of no matter here, and much
+    and (kind in ('turn', 'tool_call') or (kind = 'end' and (body ->> '$.status') <> 'failed'))
 ),
 result as (
   select
@@ -109,7 +111,8 @@ begun as (
 ),
 called as (
   select
-    begun.*, coalesce(position, 0) as position, edited, content, begun.moment as started, worked,
+    begun.* exclude (place), coalesce(asked.place, begun.place) as place,
+    coalesce(position, 0) as position, edited, content, begun.moment as started, worked,
     attempts, refused, waits, during.next
   from begun
   join during on (during.execution_id, during.frame, during.step)
