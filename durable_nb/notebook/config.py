@@ -33,6 +33,12 @@ class Setting:
     default: object = None
     spoken: str = ""
 
+    @property
+    def meaning(self) -> str:
+        """What it decides, what it takes, and what holds if nobody says anything."""
+        default = self.spoken or str(self.default).lower()
+        return f"{self.does}: {self.takes} (default: {default})"
+
 
 @dataclass(frozen=True, slots=True)
 class Decided:

@@ -1,9 +1,11 @@
-"""The magics. Each parses its line, calls one function and returns an object."""
+"""The magics. Each parses its line, calls one function and returns an object.
+
+What reads a line is imported when the first one is typed, so that loading the extension is quick.
+"""
 
 from __future__ import annotations
 
 from argparse import Namespace
-from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -11,10 +13,7 @@ import traitlets
 from IPython.core.magic import Magics, cell_magic, line_cell_magic, magics_class
 
 from durable_nb.model.errors import InvalidInput
-from durable_nb.notebook import manual, parse
 from durable_nb.notebook.config import SETTINGS, Decided, decided
-from durable_nb.notebook.grammar import SQL
-from durable_nb.notebook.prompt import fill_line
 from durable_nb.notebook.screen import Screen
 
 if TYPE_CHECKING:
@@ -38,8 +37,20 @@ def past_our_frames(trace: TracebackType | None) -> TracebackType | None:
 
 def _setting(name: str) -> Any:
     """A trait for `%config`. It takes any value: `config` says in words what is wrong with one."""
-    help = f"{manual.meaning(SETTINGS[name])}; None: nothing is said here"
+    help = f"{SETTINGS[name].meaning}; None: nothing is said here"
     return traitlets.Any(None, help=help).tag(config=True)
+
+
+def _whole_manual() -> str:
+    from durable_nb.notebook import manual
+
+    return manual.whole()
+
+
+def _manual_of_sql() -> str:
+    from durable_nb.notebook import grammar, manual
+
+    return manual.of(grammar.SQL)
 
 
 @magics_class
@@ -81,32 +92,38 @@ class DurableMagics(Magics):
     @line_cell_magic
     def durable(self, line: str, cell: str | None = None) -> object:
         """Run an agent on a prompt, or look at runs: see `%durable help`."""
+        from durable_nb.notebook.parse import HelpAsked
+
         try:
             return self._look(line) if cell is None else self._run(line, cell)
-        except parse.HelpAsked as asked:
+        except HelpAsked as asked:
             print(asked)  # noqa: T201  # asked for
             return None
         except BaseException as error:
             error.__traceback__ = past_our_frames(error.__traceback__)
             raise
 
-    cast(Any, durable).getdoc = manual.whole  # what `%durable?` shows
+    cast(Any, durable).getdoc = _whole_manual  # what `%durable?` shows
 
     @cell_magic
     def durable_sql(self, line: str, cell: str) -> object:
         """Query runs with DuckDB: see `%%durable_sql --help`."""
+        from durable_nb.notebook.parse import HelpAsked, sql_line
+
         try:
-            return self._query(parse.sql_line(line), cell)
-        except parse.HelpAsked as asked:
+            return self._query(sql_line(line), cell)
+        except HelpAsked as asked:
             print(asked)  # noqa: T201  # asked for
             return None
 
-    cast(Any, durable_sql).getdoc = partial(manual.of, SQL)
+    cast(Any, durable_sql).getdoc = _manual_of_sql
 
     def _run(self, line: str, cell: str) -> Handle:
         from durable_nb.notebook.cell import run_cell
+        from durable_nb.notebook.parse import run_line
+        from durable_nb.notebook.prompt import fill_line
 
-        parsed = parse.run_line(fill_line(line, self.desk.names))
+        parsed = run_line(fill_line(line, self.desk.names))
         how = self._decided(
             on_pause=parsed.on_pause, timeout=parsed.timeout, quiet=parsed.quiet or None
         )
@@ -116,9 +133,10 @@ class DurableMagics(Magics):
     def _look(self, line: str) -> object:
         from durable_nb.notebook.commands import COMMANDS
         from durable_nb.notebook.hints import hinting
+        from durable_nb.notebook.parse import command_line, without_semicolon
 
-        typed, silenced = parse.silenced(line)
-        parsed = parse.command_line(typed)
+        typed, silenced = without_semicolon(line)
+        parsed = command_line(typed)
         self._decided()
         with hinting(getattr(parsed, "id", None)):
             value = COMMANDS[parsed.command](self.desk, parsed)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from textwrap import wrap
 
-from durable_nb.notebook.config import SETTINGS, Setting
+from durable_nb.notebook.config import SETTINGS
 from durable_nb.notebook.grammar import COMMANDS, RUN, SQL, Argument, Line
 
 WIDTH = 100
@@ -17,7 +17,7 @@ _JOINED = "\0"  # a space at which no line is broken
 def whole() -> str:
     """All there is to type."""
     commands = (_beside(f"%durable {_typed(each)}", each.does, 4) for each in COMMANDS)
-    settings = (_beside(each.name, meaning(each)) for each in SETTINGS.values())
+    settings = (_beside(each.name, each.meaning) for each in SETTINGS.values())
     parts = (
         of(RUN),
         "%durable COMMAND: look at runs, decide, go on. Alone it is %durable runs.",
@@ -47,12 +47,6 @@ def of(line: Line) -> str:
     if line.more:
         parts.append(_wrapped(line.more))
     return "\n\n".join(parts)
-
-
-def meaning(setting: Setting) -> str:
-    """What a setting decides, what it takes, and what holds if nobody says anything."""
-    default = setting.spoken or str(setting.default).lower()
-    return f"{setting.does}: {setting.takes} (default: {default})"
 
 
 def _typed(line: Line) -> str:

@@ -89,7 +89,7 @@ def words(line: str) -> list[str]:
         ) from error
 
 
-def silenced(line: str) -> tuple[str, bool]:
+def without_semicolon(line: str) -> tuple[str, bool]:
     """The line without the `;` that ends it, and whether there was one: nothing is shown then."""
     typed = line.rstrip()
     return typed.removesuffix(";"), typed.endswith(";")
