@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from durable_nb.core.text import aligned, visible
-from durable_nb.notebook.markup import GAP, MONO, MUTED, PRE, TONES, code, esc
+from durable_nb.notebook.markup import GAP, MONO, MUTED, PRE, TONES, code, command, esc
 from durable_nb.notebook.parts import Fold, Lines, Part, Step, Table, Timeline
 from durable_nb.notebook.words import head
 
@@ -125,7 +125,7 @@ def _line_html(line: str) -> str:
 
 def _commands(lines: Sequence[tuple[str, str]]) -> str:
     shown = "".join(
-        f'<div>{code(typed)} <span style="{MUTED}">&nbsp;{esc(does)}</span></div>'
+        f'<div>{command(typed)} <span style="{MUTED}">&nbsp;{esc(does)}</span></div>'
         for typed, does in lines
     )
     return f'<div style="margin-top:4px">{shown}</div>' if lines else ""

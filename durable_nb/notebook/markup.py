@@ -37,6 +37,11 @@ def code(said: str) -> str:
     return f'<code style="{CODE}">{esc(said)}</code>'
 
 
+def command(said: str) -> str:
+    """A line to type, which one click selects whole."""
+    return f'<code style="{CODE};user-select:all">{esc(said)}</code>'
+
+
 def folded(said: str, most: int, face: str = "") -> str:
     """Text as written; beyond `most` characters, its head, and the rest behind a fold."""
     style = f"{PRE};{'font-family:inherit;font-size:13px' if face else MONO}"

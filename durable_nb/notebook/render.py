@@ -7,7 +7,18 @@ from functools import singledispatch
 
 from durable_nb.core.text import visible
 from durable_nb.notebook import inspect_html as inside
-from durable_nb.notebook.markup import GAP, MONO, MOST, MUTED, PRE, TONES, code, esc, folded
+from durable_nb.notebook.markup import (
+    GAP,
+    MONO,
+    MOST,
+    MUTED,
+    PRE,
+    TONES,
+    code,
+    command,
+    esc,
+    folded,
+)
 from durable_nb.notebook.parts import (
     Block,
     Commands,
@@ -159,7 +170,7 @@ def _(part: Steps) -> str:
 @_html.register
 def _(part: Commands) -> str:
     rows = "".join(
-        f'<div>{code(typed)} <span style="{MUTED}">&nbsp;{esc(does)}</span></div>'
+        f'<div>{command(typed)} <span style="{MUTED}">&nbsp;{esc(does)}</span></div>'
         for typed, does in part.lines
     )
     return f'<div style="{GAP}">{rows}</div>'

@@ -138,7 +138,9 @@ def test_a_fork_keeps_no_cell_waiting(notebook: Notebook) -> None:
     choose(notebook, ran, "Fork at step", 2)
     notebook.while_capturing(button(ran, "Fork").click)
     assert notebook("1 + 1").value == 2
-    assert notebook("f = %durable show r-fork-2\nf.status").value == "running"
+    live = notebook("f = %durable show r-fork-2\nf.status")
+    assert live.value == "running"
+    assert "in flight" in cards(live)[0]
     go_on.set()
     assert notebook("f.wait(60).output").value == "Done."
 
