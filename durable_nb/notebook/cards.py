@@ -61,6 +61,7 @@ class Card:
         self._quiet = quiet
         self._buttons: Controls | None = None
         self._had_buttons = False
+        self._holder: Any = None
         self._heard: dict[str, str] | None = None
         self._placed = False
 
@@ -87,9 +88,9 @@ class Card:
         old = self._buttons
         if old is not None and old.question == question and not old.used:
             return
+        self.erase_buttons()  # JupyterLab hides a place whose old buttons close after the new came
         self._buttons = Controls(question, run, armed=not self._had_buttons)
-        there = self._had_buttons or self._placed
-        publish(widget(self._buttons.box), self._buttons_id, update=there)
+        self._hold(self._buttons.box)
         self._had_buttons = True
         if old is not None:
             old.close()
@@ -99,6 +100,20 @@ class Card:
         if old is not None:
             publish({}, self._buttons_id, update=True)
             old.close()
+            self._holder.close()
+            self._holder = None
+
+    def _hold(self, box: Box) -> None:
+        """Show the box in the one that the cell displays. That one stays while the buttons change:
+        JupyterLab hides the display of a widget that is closed, whatever is shown there since."""
+        from ipywidgets import VBox
+
+        if self._holder is not None:
+            self._holder.children = (box,)
+            return
+        self._holder = VBox((box,))
+        there = self._had_buttons or self._placed
+        publish(widget(self._holder), self._buttons_id, update=there)
 
     def say(self, step: Live | None) -> None:
         said = live(step) if step and self._shown else {}
