@@ -1,4 +1,7 @@
-"""JupyterLab as a reader has it: a server of its own, and Chromium in front of it."""
+"""JupyterLab and Notebook 7 as a reader has them: one server for both, and Chromium in front of it.
+
+Each journey has a folder, a kernel and a browser context of its own.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,11 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -61,9 +65,9 @@ def chromium() -> str:
     pytest.skip("no Chromium on this machine: the browser journey was not tried")
 
 
-@pytest.fixture
-def page() -> Iterator[Any]:
-    """An empty page of a headless Chromium."""
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Any]:
+    """A headless Chromium."""
     path = chromium()
     from playwright.sync_api import sync_playwright
 
@@ -71,14 +75,27 @@ def page() -> Iterator[Any]:
         browser = playwright.chromium.launch(
             executable_path=path, headless=True, args=CHROMIUM_FLAGS
         )
-        page = browser.new_page(viewport={"width": 1100, "height": 900})
-        page.set_default_timeout(60_000)
-        yield page
+        yield browser
         browser.close()
 
 
+@pytest.fixture
+def new_page(browser: Any) -> Iterator[Callable[[], Any]]:
+    """Opens another tab."""
+    context = browser.new_context(viewport={"width": 1100, "height": 900})
+    context.set_default_timeout(60_000)
+    yield context.new_page
+    context.close()
+
+
+@pytest.fixture
+def page(new_page: Callable[[], Any]) -> Any:
+    """An empty page."""
+    return new_page()
+
+
 class Lab:
-    """A JupyterLab server over a folder, with settings and caches of its own."""
+    """A Jupyter server over a folder, with settings and caches of its own."""
 
     def __init__(self, folder: Path, home: Path) -> None:
         self.folder = folder
@@ -92,6 +109,7 @@ class Lab:
              "--ServerApp.ip=127.0.0.1", f"--ServerApp.port={self.port}",
              "--ServerApp.port_retries=0", f"--IdentityProvider.token={TOKEN}",
              f"--ServerApp.root_dir={folder}", "--LabApp.expose_app_in_browser=True",
+             "--JupyterNotebookApp.expose_app_in_browser=True",
              "--LabApp.extension_manager=readonly"],
             env={**os.environ, **dirs}, cwd=folder, stdout=self.log, stderr=self.log,
         )  # fmt: skip
@@ -103,8 +121,11 @@ class Lab:
             assert time.monotonic() < give_up, Path(self.log.name).read_text()
             time.sleep(0.2)
 
-    def url(self, name: str) -> str:
-        return f"http://127.0.0.1:{self.port}/lab/tree/{name}?reset&token={TOKEN}"
+    def url(self, path: Path, app: str) -> str:
+        """Where the app, `lab` or `notebook`, shows the file."""
+        name = path.relative_to(self.folder).as_posix()
+        page = f"lab/tree/{name}?reset&" if app == "lab" else f"notebooks/{name}?"
+        return f"http://127.0.0.1:{self.port}/{page}token={TOKEN}"
 
     def close(self) -> None:
         self.process.terminate()  # it shuts its kernels down
@@ -124,14 +145,11 @@ class Lab:
             return False
 
 
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    """A running JupyterLab over an empty folder."""
+@pytest.fixture(scope="package")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A running server over an empty folder."""
     chromium()
-    folder, home = tmp_path / "work", tmp_path / "home"
-    folder.mkdir()
-    home.mkdir()
-    lab = Lab(folder, home)
+    lab = Lab(tmp_path_factory.mktemp("work"), tmp_path_factory.mktemp("home"))
     try:
         lab.wait()
         yield lab
@@ -139,13 +157,19 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
         lab.close()
 
 
-class Book:
-    """A notebook that is open in Lab."""
+@pytest.fixture
+def folder(lab: Lab) -> Path:
+    """A folder of the journey's own, under the server's."""
+    return Path(tempfile.mkdtemp(dir=lab.folder))
 
-    def __init__(self, page: Any, lab: Lab, name: str) -> None:
+
+class Book:
+    """A notebook that is open in a page."""
+
+    def __init__(self, page: Any, lab: Lab, path: Path, app: str = "lab") -> None:
         self.page = page
-        self._url = lab.url(name)
-        self.path = lab.folder / name
+        self._url = lab.url(path, app)
+        self.path = path
         self.open()
 
     def open(self) -> None:
@@ -156,6 +180,21 @@ class Book:
 
     def run_all(self) -> None:
         self.page.evaluate("() => { window.jupyterapp.commands.execute('notebook:run-all-cells') }")
+
+    def run(self, cell: int) -> None:
+        """Start one cell."""
+        self.page.evaluate(
+            "n => { const c = window.jupyterapp.shell.currentWidget.content; "
+            "c.activeCellIndex = n; c.deselectAll(); "
+            "window.jupyterapp.commands.execute('notebook:run-cell') }",
+            cell,
+        )
+
+    def interrupt(self) -> None:
+        self.page.evaluate(
+            "async () => { await window.jupyterapp.shell.currentWidget.sessionContext"
+            ".session.kernel.interrupt() }"
+        )
 
     def restart(self) -> None:
         self.page.evaluate(
@@ -183,6 +222,13 @@ class Book:
         while said not in self.text(cell):
             assert time.monotonic() < give_up, self.outputs(cell)
             self.page.wait_for_timeout(50)
+
+    def shown(self, cell: int) -> Any:
+        """What a cell shows, as people and screen readers find it."""
+        return self.page.locator(".jp-Notebook .jp-Cell").nth(cell).locator(".jp-OutputArea")
+
+    def button(self, cell: int, name: str) -> Any:
+        return self.shown(cell).get_by_role("button", name=name, exact=True)
 
     def saved(self) -> dict[str, Any]:
         self.page.evaluate(

@@ -1,8 +1,8 @@
-"""A person approves a refund in JupyterLab, after the kernel was restarted, with a double click."""
+"""A person decides in JupyterLab and in Notebook 7, with the mouse and with the keyboard alone."""
 
 from __future__ import annotations
 
-import os
+from pathlib import Path
 from typing import Any
 
 import nbformat
@@ -11,47 +11,58 @@ import pytest
 from tests.browser.conftest import Book, Lab
 from tests.notebook.test_kernels import AGENT, CELL, notebook_of
 
+pytestmark = pytest.mark.timeout(400)
 
-@pytest.mark.timeout(400)
+
+@pytest.fixture(params=["lab", "notebook"])
+def app(request: pytest.FixtureRequest) -> str:
+    chosen: str = request.param
+    return chosen
+
+
+def opened(page: Any, lab: Lab, folder: Path, *cells: str, app: str = "lab") -> Book:
+    """A notebook of these cells, open and run."""
+    path = folder / "refund.ipynb"
+    nbformat.write(notebook_of(*cells), path)
+    book = Book(page, lab, path, app)
+    book.run_all()
+    return book
+
+
+def charges(folder: Path) -> list[str]:
+    ledger = folder / "ledger"
+    return ledger.read_text().splitlines() if ledger.exists() else []
+
+
 def test_a_double_click_after_a_restart_charges_once_and_leaves_a_readable_file(
-    page: Any, lab: Lab
+    page: Any, lab: Lab, folder: Path, app: str
 ) -> None:
-    ledger = lab.folder / "ledger"
-    book = notebook_of(AGENT, CELL, "print('the next cell ran,', h.status)")
-    nbformat.write(book, lab.folder / "refund.ipynb")
-    notebook = Book(page, lab, "refund.ipynb")
+    book = opened(page, lab, folder, AGENT, CELL, "print('next cell:', h.status)", app=app)
+    book.button(1, "Approve").wait_for()
+    book.until(2, "next cell: paused")
 
-    notebook.run_all()
-    approve = page.get_by_role("button", name="Approve", exact=True)
-    approve.wait_for()
-    notebook.until(2, "the next cell ran, paused")
+    book.restart()
+    book.run_all()
+    book.until(0, "1 run · 1 waits for you")
+    book.until(2, "next cell: paused")
+    assert book.button(1, "Approve").count() == 1
 
-    notebook.restart()
-    notebook.run_all()
-    notebook.until(0, "1 run · 1 waits for you")
-    notebook.until(2, "the next cell ran, paused")
-    page.get_by_text("waiting for you").wait_for()
-    assert approve.count() == 1
-    _photograph(page, "waiting")
+    book.button(1, "Approve").dblclick()
+    book.until(1, "✓ completed")
+    book.button(1, "Approve").wait_for(state="detached")
+    assert charges(folder) == ["1042 500"]
 
-    approve.dblclick()
-    notebook.until(1, "completed")
-    approve.wait_for(state="detached")
-    assert ledger.read_text() == "1042 500\n"
-    _photograph(page, "completed")
+    book.run_all()
+    book.until(1, "from store, 0 model calls")
+    book.until(2, "next cell: completed")
+    assert charges(folder) == ["1042 500"]
 
-    notebook.run_all()
-    notebook.until(1, "from store, 0 model calls")
-    notebook.until(2, "the next cell ran, completed")
-    assert ledger.read_text() == "1042 500\n"
-
-    (card,) = notebook.saved()["cells"][1]["outputs"]
+    (card,) = book.saved()["cells"][1]["outputs"]
     assert set(card["data"]) == {"text/html", "text/plain"}
-    assert "widget-view" not in notebook.path.read_text()
 
-    notebook.restart()
-    notebook.open()  # as a reader who runs nothing
-    page.get_by_text("Refund is on its way.", exact=True).wait_for()
+    book.restart()
+    book.open()  # as a reader who runs nothing
+    book.shown(1).get_by_text("Refund is on its way.", exact=True).wait_for()
     assert page.get_by_text("model not found").count() == 0
 
 
@@ -69,25 +80,49 @@ bot = Agent("refund-bot", ScriptedModel([call("refund", order="1042"), "Done."])
 """
 
 
-@pytest.mark.timeout(400)
 def test_a_double_click_passes_the_first_gate_and_leaves_the_second_to_be_answered(
-    page: Any, lab: Lab
+    page: Any, lab: Lab, folder: Path
 ) -> None:
-    ledger = lab.folder / "ledger"
-    nbformat.write(notebook_of(AGENT + TWO_GATES, CELL), lab.folder / "gates.ipynb")
-    notebook = Book(page, lab, "gates.ipynb")
-    notebook.run_all()
-    approve = page.get_by_role("button", name="Approve", exact=True)
-    approve.dblclick()
-    notebook.until(1, "vp")
-    assert not ledger.exists()
-    approve.click()  # waits until the new button can be clicked
-    notebook.until(1, "completed")
-    assert ledger.read_text() == "1042\n"
-    assert approve.count() == 0
+    book = opened(page, lab, folder, AGENT + TWO_GATES, CELL)
+    book.button(1, "Approve").dblclick()
+    book.until(1, "vp")
+    assert charges(folder) == []
+    book.button(1, "Approve").click()  # waits until the new button can be clicked
+    book.until(1, "✓ completed")
+    assert charges(folder) == ["1042"]
+    assert book.button(1, "Approve").count() == 0
 
 
-def _photograph(page: Any, name: str) -> None:
-    """For a person to look at, where `DURABLE_NB_SCREENSHOTS` names a folder."""
-    if folder := os.environ.get("DURABLE_NB_SCREENSHOTS"):
-        page.screenshot(path=f"{folder}/{name}.png")
+def test_a_rejection_takes_its_reason_to_the_model(
+    page: Any, lab: Lab, folder: Path, app: str
+) -> None:
+    told = "print([m.content for m in h.messages if m.role == 'tool'])"
+    book = opened(page, lab, folder, AGENT, CELL, told, app=app)
+    book.shown(1).get_by_role("textbox").fill("not in this quarter")
+    book.button(1, "Reject").click()
+    book.until(1, "✓ completed")
+    book.run(2)
+    book.until(2, "not in this quarter]")
+    assert charges(folder) == []
+
+
+def focus(page: Any, name: str, *, role: str = "BUTTON") -> None:
+    """Tab on until the focus is on something of that name."""
+    for _ in range(80):
+        page.keyboard.press("Tab")
+        focused = page.evaluate(
+            "() => { const e = document.activeElement; "
+            "return [e.tagName, (e.textContent || '').trim(), e.title || e.ariaLabel || ''] }"
+        )
+        if focused[0] == role and name in (focused[1], focused[2]):
+            return
+    raise AssertionError(f"the keyboard does not reach {name}")
+
+
+def test_the_keyboard_alone_approves(page: Any, lab: Lab, folder: Path, app: str) -> None:
+    book = opened(page, lab, folder, AGENT, CELL, app=app)
+    book.button(1, "Approve").wait_for()
+    focus(page, "Approve")
+    page.keyboard.press("Space")
+    book.until(1, "✓ completed")
+    assert charges(folder) == ["1042 500"]
