@@ -23,10 +23,10 @@ from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
+from durable_nb.llm.compatible import set_right
 from durable_nb.llm.connect import connected, key_of
 from durable_nb.llm.failures import failure_of
 from durable_nb.llm.kept import message_of
-from durable_nb.llm.lean import count_once
 from durable_nb.llm.named import COMPATIBLE, Named
 from durable_nb.llm.protocol import ToolSpec
 from durable_nb.llm.retry import Failure
@@ -142,7 +142,7 @@ async def _response(
     async with model_request_stream(
         model, messages, model_settings=settings, model_request_parameters=parameters
     ) as stream:
-        count_once(stream)
+        set_right(stream)
         text, heard = "", is_heard()
         async for event in stream:
             if heard and (more := _text_of(event)):

@@ -37,14 +37,6 @@ def made_lean(model: object) -> None:
         _map_once(model)
 
 
-def count_once(stream: Any) -> None:
-    """Let the newest usage of a stream count: OpenAI tells it once, at the end, and some servers
-    that speak as it does tell the sum so far in every chunk, which pydantic-ai would add up."""
-    if any(each.__name__ == "OpenAIStreamedResponse" for each in type(stream).__mro__):
-        told = dict(stream._model_settings or {})
-        stream._model_settings = {**told, "openai_continuous_usage_stats": True}
-
-
 def _map_once(model: Any) -> None:
     """Keep the form of each message with it; a request may change the copy that it gets."""
     map_response, map_request = model._map_model_response, model._map_user_message

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import chain, zip_longest
 from typing import Any
 
 from durable_nb import Message
@@ -15,7 +16,7 @@ from tests.support.provider_server.judge import (
     read_arguments,
     tool_faults,
 )
-from tests.support.provider_server.script import Said, Script, arguments_text, pieces
+from tests.support.provider_server.script import Manner, Said, Script, arguments_text, pieces
 
 ELSEWHERE = "any-model"  # one that is no OpenAI's: its server says in more chunks what it has used
 
@@ -88,17 +89,39 @@ def events(said: Said, number: int, body: Any) -> Iterator[str]:
         yield _delta(number, {"reasoning_content": piece})
     for piece in pieces(said.text):
         yield _delta(number, {"content": piece})
-    for at, (id_, call) in enumerate(said.named(number)):
-        begun = _call(id_, call)
-        begun["function"]["arguments"] = ""
-        yield _delta(number, {"tool_calls": [{"index": at, **begun}]})
-        for piece in pieces(arguments_text(call)):
-            yield _delta(number, {"tool_calls": [{"index": at, "function": {"arguments": piece}}]})
+    for piece in _call_pieces(said, number):
+        yield _delta(number, {"tool_calls": [piece]})
     sum_so_far = _usage(said) if body["model"] == ELSEWHERE else None
     yield _delta(number, {}, _reason(said), sum_so_far)
     if (body.get("stream_options") or {}).get("include_usage"):
         yield _frame(_body(number, "chat.completion.chunk", []) | {"usage": _usage(said)})
     yield "data: [DONE]\n\n"
+
+
+def _call_pieces(said: Said, number: int) -> Iterator[Any]:
+    """The calls in pieces, in the server's manner."""
+    each = [list(_pieces(at, *named, said.manners)) for at, named in enumerate(said.named(number))]
+    if "by turns" not in said.manners:
+        return chain.from_iterable(each)
+    return (piece for turn in zip_longest(*each) for piece in turn if piece)
+
+
+def _pieces(at: int, id_: str, call: Call, manners: tuple[Manner, ...]) -> Iterator[Any]:
+    index = 0 if "one index" in manners else at
+    begun = _call(id_, call) | {"index": index}
+    begun["function"]["arguments"] = ""
+    if "late ids" in manners:
+        del begun["id"]
+    yield begun
+    for place, piece in enumerate(pieces(arguments_text(call))):
+        more = {"index": index, "function": {"arguments": piece}}
+        if "names again" in manners:
+            more["function"]["name"] = call.tool
+        if {"ids again", "late ids", "by turns"} & {*manners}:
+            more["id"] = id_
+        if "an id a piece" in manners:
+            more["id"] = f"{id_}_{place}"
+        yield more
 
 
 def error(status: int, message: str) -> Any:

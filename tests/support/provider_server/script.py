@@ -10,20 +10,32 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from durable_nb.model.messages import Call, Usage
+
+Manner: TypeAlias = Literal[
+    "no usage",  # what was used is not told
+    "one index",  # every call has the index 0
+    "names again",  # each piece of a call says its name again
+    "ids again",  # and its id
+    "an id a piece",  # each piece of a call has another id
+    "late ids",  # the first piece of a call has none
+    "by turns",  # calls come at the same time, each piece with its id
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One reply. `ids` are those of its calls, if not the provider's own."""
+    """One reply. `ids` are those of its calls, if not the provider's own; `manners` are those of
+    servers that speak as OpenAI's Chat Completions do, in their own way."""
 
     text: str = ""
     calls: tuple[Call, ...] = ()
     thinking: str = ""
     usage: Usage = Usage(10, 5)
     ids: tuple[str, ...] | None = None
+    manners: tuple[Manner, ...] = ()
 
     def named(self, number: int) -> list[tuple[str, Call]]:
         """The calls of reply `number`, each with its id."""
