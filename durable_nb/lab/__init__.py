@@ -1,6 +1,36 @@
-"""Crashes on purpose: real children, killed where you say."""
+"""Crashes on purpose: real children, killed where you say. The names resolve on first use."""
 
-from durable_nb.lab.crashes import Crash, crash
-from durable_nb.lab.points import When
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["Crash", "When", "crash"]
+if TYPE_CHECKING:
+    from durable_nb.lab.crashes import Crash, crash
+    from durable_nb.lab.ends import How
+    from durable_nb.lab.ledger import Ledger
+    from durable_nb.lab.matrix import crash_matrix
+    from durable_nb.lab.points import When
+    from durable_nb.lab.table import Matrix
+
+__all__ = ["Crash", "How", "Ledger", "Matrix", "When", "crash", "crash_matrix"]
+
+_HOMES = {
+    "Crash": "crashes",
+    "How": "ends",
+    "Ledger": "ledger",
+    "Matrix": "table",
+    "When": "points",
+    "crash": "crashes",
+    "crash_matrix": "matrix",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__
