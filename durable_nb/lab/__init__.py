@@ -9,9 +9,10 @@ if TYPE_CHECKING:
     from durable_nb.lab.ledger import Ledger
     from durable_nb.lab.matrix import crash_matrix
     from durable_nb.lab.points import When
+    from durable_nb.lab.races import race
     from durable_nb.lab.table import Matrix
 
-__all__ = ["Crash", "How", "Ledger", "Matrix", "When", "crash", "crash_matrix"]
+__all__ = ["Crash", "How", "Ledger", "Matrix", "When", "crash", "crash_matrix", "race"]
 
 _HOMES = {
     "Crash": "crashes",
@@ -21,6 +22,7 @@ _HOMES = {
     "When": "points",
     "crash": "crashes",
     "crash_matrix": "matrix",
+    "race": "races",
 }
 
 

@@ -1,0 +1,123 @@
+"""`race()`: many processes and threads resume one run at once, for real."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+from durable_nb.lab.forks import Forks
+from durable_nb.lab.handover import Report, Say, pack, unpack
+from durable_nb.model.decisions import Resume
+from durable_nb.model.errors import DurableError, InvalidInput
+from durable_nb.runtime.agent import Agent
+from durable_nb.runtime.result import RunResult
+
+
+class Racer(NamedTuple):
+    """What one thread of one process got: the status that it brought the run to, or an error."""
+
+    process: int
+    thread: int
+    won: bool
+    got: str
+    said: str
+
+
+def race(
+    agent: Agent,
+    execution_id: str,
+    *,
+    processes: int = 4,
+    threads: int = 1,
+    resume_value: Resume | None = None,
+    timeout: float = 60.0,
+) -> pd.DataFrame:
+    """Let `processes` of `threads` each resume a run in the same moment; a row a thread.
+
+    `won` is who drove the run, `got` the status it came to or the name of the error, `said` the
+    output or the error's words. The winner really resumes the run, with `resume_value` for its
+    pause. A process that is not done after `timeout` seconds is killed.
+
+    Raises `UnknownExecution`, and `InvalidInput` for numbers that make no race and for an agent
+    that cannot be handed over.
+    """
+    if processes < 1 or threads < 1:
+        raise InvalidInput(
+            f"{processes} processes of {threads} threads are no race; name two or more"
+        )
+    agent.checkpointer.get_last(execution_id)  # raises if there is no such run
+    packed = pack(agent, agent.checkpointer)
+    found: list[Racer] = []
+    with tempfile.TemporaryDirectory(prefix="durable_nb-") as folder, Forks(packed) as forks:
+        started = [
+            forks.start(
+                _Start(
+                    packed,
+                    execution_id,
+                    resume_value,
+                    Path(folder, str(number)),
+                    processes,
+                    threads,
+                ),
+                timeout=timeout,
+            )
+            for number in range(processes)
+        ]
+        for _ in started:
+            number, report = forks.report()
+            found += _racers(started.index(number), report)
+    return pd.DataFrame(sorted(found), columns=Racer._fields)
+
+
+def _racers(process: int, report: Report) -> list[Racer]:
+    if report.ended != "done":
+        return [Racer(process, 0, False, report.error or report.ended, report.text)]
+    return [Racer(process, thread, *got) for thread, got in enumerate(report.value)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """One process's work: to be ready, wait until all are, and resume in each of its threads."""
+
+    packed: bytes
+    execution_id: str
+    decision: Resume | None
+    ready: Path
+    processes: int
+    threads: int
+
+    def __call__(self, say: Say) -> list[tuple[bool, str, str]]:
+        agent, store = unpack(self.packed)
+        agent._checkpointer = store
+        store.get_last(self.execution_id)  # what is imported and opened once is, before the start
+        line = threading.Barrier(self.threads, action=self._wait_for_all)
+
+        def resume() -> RunResult:
+            line.wait()
+            result: RunResult = agent.resume(self.execution_id, resume_value=self.decision)
+            return result
+
+        with ThreadPoolExecutor(self.threads) as pool:
+            futures = [pool.submit(resume) for _ in range(self.threads)]
+        return [_got(future) for future in futures]
+
+    def _wait_for_all(self) -> None:
+        self.ready.touch()
+        while len(list(self.ready.parent.iterdir())) < self.processes:
+            time.sleep(0.001)
+
+
+def _got(future: Future[RunResult]) -> tuple[bool, str, str]:
+    """Whether it drove the run, and what came of it. What is not our refusal escaped the run."""
+    error = future.exception()
+    if error is not None:
+        return not isinstance(error, DurableError), type(error).__name__, str(error)
+    result = future.result()
+    return True, result.status, result.output or ""
