@@ -7,13 +7,13 @@ of it: it brings the reply with its cost, or it is another claim, or an end.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Literal, TypeAlias
 
 from durable_nb.model.entries import End, Log, Reentry, Row, ToolCall, Turn
-from durable_nb.model.messages import Asked, Usage
+from durable_nb.model.messages import Asked, Message, Usage
 
 CallOutcome: TypeAlias = Literal["answered", "failed", "lost", "in flight"]
 
@@ -26,7 +26,8 @@ class ModelCall:
 
     `row` is the number of the row that it was asked at, `number` that of the `Turn` it answers, and
     `attempt` counts from 1 how often this run asked it. What is `lost` left nothing of its reply on
-    disk: its process died, or it was cancelled meanwhile.
+    disk: its process died, or it was cancelled meanwhile. `kept` is what the reply is stored with
+    beside its words, where a provider gave it.
     """
 
     row: int
@@ -35,6 +36,7 @@ class ModelCall:
     outcome: CallOutcome
     usage: Usage = Usage()
     asked: Asked = Asked()
+    kept: Mapping[str, object] = field(default_factory=dict)
 
 
 def model_calls(log: Log) -> list[ModelCall]:
@@ -45,9 +47,8 @@ def model_calls(log: Log) -> list[ModelCall]:
         if number is None or _refused(after):
             continue
         attempts[number] += 1
-        usage, asked = _reply(after)
         outcome = _outcome(after, log.live)
-        calls.append(ModelCall(row.number, number, attempts[number], outcome, usage, asked))
+        calls.append(ModelCall(row.number, number, attempts[number], outcome, *_reply(after)))
     return calls
 
 
@@ -59,8 +60,11 @@ def calls_text(calls: Sequence[ModelCall]) -> str:
 
 
 def came_of(call: ModelCall) -> str:
-    """What a step's line says of its call: what it cost, or that it was in vain."""
-    return "↯ asked in vain: no reply is on disk" if call.outcome == "lost" else spent(call.usage)
+    """What a step's line says of its call: what it cost, or that it was in vain. Tokens that the
+    provider did not tell are `≈1,204 tokens`."""
+    if call.outcome == "lost":
+        return "↯ asked in vain: no reply is on disk"
+    return ("≈" if call.kept.get("usage") == "estimated" else "") + spent(call.usage)
 
 
 def call_notes(call: ModelCall) -> Iterable[str]:
@@ -110,12 +114,19 @@ def _refused(after: Row | None) -> bool:
     return isinstance(end, End) and (end.error or "").startswith(_NOT_ASKED)
 
 
-def _reply(after: Row | None) -> tuple[Usage, Asked]:
+def _reply(after: Row | None) -> tuple[Usage, Asked, Mapping[str, object]]:
     match after:
         case Row(entry=Turn() | ToolCall() | End() as entry):
-            return entry.usage, entry.asked
+            return entry.usage, entry.asked, _kept(entry.messages)
         case _:
-            return Usage(), Asked()
+            return Usage(), Asked(), {}
+
+
+def _kept(messages: Iterable[Message]) -> Mapping[str, object]:
+    """What the reply among the messages is stored with, beside its words."""
+    replies = (each for each in messages if each.role == "assistant")
+    kept = next((each.extra.get("provider") for each in replies), None)
+    return kept if isinstance(kept, Mapping) else {}
 
 
 def _outcome(after: Row | None, live: bool) -> CallOutcome:

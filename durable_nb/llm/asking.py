@@ -26,19 +26,19 @@ from pydantic_ai.tools import ToolDefinition
 from durable_nb.llm.compatible import set_right
 from durable_nb.llm.connect import connected, key_of
 from durable_nb.llm.failures import failure_of
-from durable_nb.llm.kept import message_of
-from durable_nb.llm.named import COMPATIBLE, Named
+from durable_nb.llm.kept import message_of, with_estimate
+from durable_nb.llm.named import Named
 from durable_nb.llm.protocol import ToolSpec
 from durable_nb.llm.retry import Failure
+from durable_nb.llm.spent import estimated, is_told, usage_of
 from durable_nb.llm.stream import is_heard, tell
 from durable_nb.llm.translate import Translator
-from durable_nb.model.messages import Message, Reply, Usage
+from durable_nb.model.messages import Message, Reply
 
 TIMEOUTS: Mapping[str, float] = {"timeout": 300.0, "first_event_timeout": 600.0}
 """Seconds that a connection may be silent, and until the first word; a model may think for long."""
 
 _FOR_TESTS = ("test", "function")  # pydantic-ai's own, which say no reason why a reply ends
-_UNPRICED = (COMPATIBLE, "ollama")  # somebody's own server, whatever its models are called
 
 _CUT = Failure("the stream was cut before its end", passing=True)
 _SILENT: Mapping[str | None, Failure] = {  # what it means that a reply ends so, and holds nothing
@@ -93,7 +93,12 @@ class Asker:
             )
         except Exception as error:  # noqa: BLE001  # a client may raise anything, with keys in it
             return failure_of(error)
-        return _outcome(self._model, response)
+        if (why := _no_reply(self._model, response)) is not None:
+            return why
+        message, model = message_of(response), response.model_name or self._model.model_name
+        if is_told(response):
+            return Reply(message, usage_of(response), model)
+        return Reply(with_estimate(message), estimated(messages, tools, message), model)
 
     def _parameters(self, tools: Sequence[ToolSpec]) -> ModelRequestParameters:
         """The tools as they are offered, made once for those of an agent."""
@@ -162,15 +167,15 @@ def _text_of(event: Any) -> str:
             return ""
 
 
-def _outcome(model: Model, response: ModelResponse) -> Reply | Failure:
-    """The reply, if it is whole. One that is empty ends a run, unless it is empty for a reason."""
+def _no_reply(model: Model, response: ModelResponse) -> Failure | None:
+    """Why a response is no reply, if it is none: it is not whole, or empty for a reason. One that
+    is empty without a reason ends a run."""
     if not _is_whole(model, response):
         return _CUT
     message = message_of(response)
-    is_silent = not (message.tool_calls or message.content.strip())
-    if is_silent and (why := _SILENT.get(response.finish_reason)) is not None:
-        return why
-    return Reply(message, _usage_of(response), response.model_name or model.model_name)
+    if message.tool_calls or message.content.strip():
+        return None
+    return _SILENT.get(response.finish_reason)
 
 
 def _is_whole(model: Model, response: ModelResponse) -> bool:
@@ -183,21 +188,3 @@ def _is_whole(model: Model, response: ModelResponse) -> bool:
     return "finish_reason" in (response.provider_details or {}) or (
         response.finish_reason == "content_filter"
     )
-
-
-def _usage_of(response: ModelResponse) -> Usage:
-    """Tokens as the provider counts them, and what they cost."""
-    used = response.usage
-    cost = price_of(response)
-    return Usage(used.input_tokens, used.output_tokens, used.cache_read_tokens, cost)
-
-
-def price_of(response: ModelResponse) -> float | None:
-    """In US dollars, from the prices that come with pydantic-ai: the network is never asked. None
-    where the price or the usage is not known."""
-    if not response.model_name or response.provider_name in _UNPRICED:
-        return None
-    try:
-        return float(response.cost().total_price)
-    except (LookupError, ValueError):
-        return None

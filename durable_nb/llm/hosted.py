@@ -36,7 +36,9 @@ class HostedModel:
     """What `Agent(llm="PROVIDER:MODEL")` makes of the name, or of a model of pydantic-ai's.
 
     `name` is what the agent's definition records. `settings` are pydantic-ai's `ModelSettings`, in
-    which `max_retries` counts the attempts after the first.
+    which `max_retries` counts the attempts after the first. Of a reply whose server does not tell
+    what it took, the tokens are estimated, as those of a history are; the reply is stored with
+    `extra["provider"]["usage"]` set to `"estimated"`, and no cost.
     """
 
     def __init__(self, name: str, source: Named | Model, settings: Mapping[str, Any]) -> None:

@@ -29,6 +29,7 @@ from durable_nb.model.messages import Call, Message
 from durable_nb.model.values import dumps, freeze
 
 KEY = "provider"
+_USAGE = "usage"  # beside what the provider needs back: that its tokens are estimated
 APART = "\n\n"  # between texts that something else came between, as pydantic-ai has it
 _LEFT_OUT = ("usage", "timestamp", "kind", "state", "model_name")
 _AS_EVER = ("stop", "tool_call")  # why a reply ends; only another reason is stored
@@ -53,11 +54,18 @@ def message_of(response: ModelResponse) -> Message:
     return Message("assistant", said, calls, extra={KEY: _form(response)})
 
 
+def with_estimate(message: Message) -> Message:
+    """The reply, with the note that its tokens are estimated: its provider tells none."""
+    form = cast("Mapping[str, object]", message.extra[KEY])
+    return replace(message, extra={KEY: {**form, _USAGE: "estimated"}})
+
+
 def response_of(message: Message) -> ModelResponse:
     """The reply as pydantic-ai has it. A call's id is the message's, which may have been changed."""
-    form = message.extra.get(KEY)
-    if not isinstance(form, Mapping):
+    kept = message.extra.get(KEY)
+    if not isinstance(kept, Mapping):
         return ModelResponse(_plain_parts(message))
+    form = _without(kept, (_USAGE,))
     if "parts" not in form:
         return ModelResponse(_plain_parts(message), **form)
     parts = [_filled(part, message) for part in form["parts"]]

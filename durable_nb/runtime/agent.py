@@ -44,9 +44,10 @@ class Agent:
 
     A run asks its model at most `max_turns` times, and not again once it has used `max_tokens`
     (input and output) or `max_cost` (US dollars): `TurnLimit`, `BudgetExceeded`. They count over
-    the whole run, however often it is resumed. Of a history that is longer than
-    `max_context_tokens` (estimated at three bytes a token) the oldest messages are not sent; the
-    log keeps all of them and says each time how many were left out.
+    the whole run, however often it is resumed; where a server does not tell the tokens, they are
+    estimated at three bytes each. Of a history that is longer than `max_context_tokens` (estimated
+    so, too) the oldest messages are not sent; the log keeps all of them and says each time how many
+    were left out.
 
     Raises `InvalidInput` and `InvalidTool` for what cannot work.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from durable_nb import MemoryCheckpointer, Message, call
+from durable_nb import BudgetExceeded, MemoryCheckpointer, Message, call, tool
 from tests.llm.wire import PROVIDERS, ask, model_of, settle
 from tests.support.agents import told
 from tests.support.provider_server import ProviderServer, Said, asks, says
@@ -56,3 +56,44 @@ def test_a_call_without_an_id_is_the_next_at_its_index(monkeypatch):
     assert [(each.tool, each.arguments) for each in message.tool_calls] == [
         (each.tool, each.arguments) for each in TWO
     ]
+
+
+UNTOLD = [
+    *(Said(calls=(call("note", name="x" * 300, at=at),), manners=("no usage",)) for at in range(9)),
+    Said("ok", manners=("no usage",)),
+]
+
+
+def test_a_budget_holds_where_the_server_tells_no_usage(name, monkeypatch):
+    store = MemoryCheckpointer()
+    with ProviderServer(UNTOLD) as server:
+        settle(monkeypatch, server)
+        agent = PROVIDERS[name].agent(server.url, store, note, max_tokens=1500)
+        with pytest.raises(BudgetExceeded, match="of the 1,500"):
+            agent.run("go", execution_id="r1")
+        assert 1 < len(server.requests) < 9
+        more = PROVIDERS[name].agent(server.url, store, note, max_tokens=100_000)
+        assert more.resume("r1").output == "ok"  # what is kept of an estimate is not sent back
+    assert server.refused == []
+
+
+def test_an_estimate_is_on_the_safe_side_and_stored_as_one(name, monkeypatch):
+    sent = [Message("user", "Ünïcode " * 100), Message("assistant", "x"), Message("user", "y")]
+    with ProviderServer([says(""), Said("ok " * 100, manners=("no usage",))]) as server:
+        settle(monkeypatch, server)
+        reply = ask(model_of(name, server), sent, [tool(note)])
+        bare = ask(model_of(name, server), sent)
+    assert 1000 // 3 <= bare.usage.input_tokens < reply.usage.input_tokens
+    assert reply.usage.output_tokens >= 100
+    assert reply.usage.cost is None
+    assert reply.message.extra["provider"]["usage"] == "estimated"
+
+
+def test_a_budget_in_money_needs_usage_that_is_told(monkeypatch):
+    store = MemoryCheckpointer()
+    with ProviderServer(UNTOLD) as server:
+        settle(monkeypatch, server)
+        agent = PROVIDERS["openai-chat"].agent(server.url, store, note, max_cost=1)
+        with pytest.raises(BudgetExceeded, match="not known"):
+            agent.run("go")
+        assert len(server.requests) == 1

@@ -19,8 +19,8 @@ from pydantic_ai.usage import RequestUsage
 from durable_nb import InvalidInput, Message, ModelFailed, call, tool
 from durable_nb.llm import asking, retry
 from durable_nb.llm.adopt import as_model
-from durable_nb.llm.asking import price_of
 from durable_nb.llm.connect import connected
+from durable_nb.llm.spent import price_of
 from durable_nb.llm.stream import listening
 from durable_nb.model.messages import Call, Reply, Usage
 from durable_nb.runtime import engine

@@ -52,6 +52,8 @@ def test_a_call_says_what_it_cost_or_that_it_was_in_vain() -> None:
     assert came_of(ModelCall(1, 1, 1, "lost")) == "↯ asked in vain: no reply is on disk"
     assert came_of(ModelCall(1, 1, 1, "answered", Usage(1))) == "1 token"
     assert came_of(ModelCall(1, 1, 1, "failed")) == ""
+    guess = ModelCall(1, 1, 1, "answered", Usage(1200, 4), kept={"usage": "estimated"})
+    assert came_of(guess) == "≈1,204 tokens"
 
 
 def test_a_call_says_what_went_wrong_before_and_what_was_not_sent() -> None:

@@ -91,9 +91,10 @@ def events(said: Said, number: int, body: Any) -> Iterator[str]:
         yield _delta(number, {"content": piece})
     for piece in _call_pieces(said, number):
         yield _delta(number, {"tool_calls": [piece]})
-    sum_so_far = _usage(said) if body["model"] == ELSEWHERE else None
+    is_told = "no usage" not in said.manners
+    sum_so_far = _usage(said) if is_told and body["model"] == ELSEWHERE else None
     yield _delta(number, {}, _reason(said), sum_so_far)
-    if (body.get("stream_options") or {}).get("include_usage"):
+    if is_told and (body.get("stream_options") or {}).get("include_usage"):
         yield _frame(_body(number, "chat.completion.chunk", []) | {"usage": _usage(said)})
     yield "data: [DONE]\n\n"
 
