@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
+from concurrent.futures import wait
 from typing import Any
 
 import pytest
 
 from durable_nb import Agent, Checkpointer, Resume, ScriptedModel, call, interrupt
 from durable_nb.model.entries import Answer, End
+from durable_nb.runtime.engine import Stop, background
 from tests.notebook.clicking import Clicker, clicker
 from tests.notebook.conftest import ANSWER, Notebook, eventually
 from tests.support.ledger import Ledger
@@ -213,3 +215,13 @@ def test_a_click_after_the_run_moved_on_in_another_process_says_what_became_of_i
     assert "bob approved pause 3" in clicker.text
     assert "✓ completed" in clicker.text
     assert effects.lines == ["1042"]
+
+
+def test_whoever_waits_for_what_was_stopped_hears_of_it() -> None:
+    def work(stop: Stop) -> None:
+        while True:
+            stop.check()
+
+    future, stop = background(work)
+    stop.ask()
+    assert wait([future], timeout=10).done

@@ -585,7 +585,7 @@ BUGS = [
         "runtime/engine.py",
         "            future.set_running_or_notify_cancel()  # whoever waits for it hears of that\n",
         "",
-        "tests/notebook/test_set_going.py -k stop_leaves",
+        "tests/notebook/test_set_going.py -k hears_of_it",
     ),
     Bug(
         "a click approves code that nobody has seen",
