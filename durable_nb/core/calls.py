@@ -68,12 +68,20 @@ def came_of(call: ModelCall) -> str:
 
 
 def call_notes(call: ModelCall) -> Iterable[str]:
-    """Lines under that one: what went wrong before the reply came, and what was not sent."""
+    """Lines under that one: what went wrong before the reply came, what was not sent, and why the
+    reply ends before its end."""
     if retries := call.asked.retries:
         yield f"↻ asked {len(retries) + 1} times: {', then '.join(retries)}"
     if trim := call.asked.trim:
         left_out = f"{trim.dropped:,} older message{'' if trim.dropped == 1 else 's'} left out"
         yield f"▾ {trim.before:,} tokens of history, {trim.after:,} sent: {left_out}"
+    yield from cut_note(call)
+
+
+def cut_note(call: ModelCall) -> Iterable[str]:
+    """That a reply ends before its end, and why: a limit, or a filter."""
+    if reason := call.kept.get("finish_reason"):  # stored where it is no usual one
+        yield f"✂ the answer was cut: {reason}"
 
 
 def spent(usage: Usage) -> str:

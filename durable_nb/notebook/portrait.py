@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import cast
 
-from durable_nb.core.calls import calls_text, model_calls, spent
+from durable_nb.core.calls import calls_text, cut_note, model_calls, spent
 from durable_nb.core.compare import Change
 from durable_nb.core.decide import arguments_of
 from durable_nb.core.explain import call_text, explain, rejection
@@ -150,7 +150,8 @@ def _in_doubt(log: Log, state: State) -> tuple[Part, ...]:
 def _completed(log: Log, state: State, look: Look) -> Portrait:
     end = cast("End", state.at.entry)
     shown = f"h = %durable show {word(log.run.execution_id)}   then   print(h.output)"
-    parts = (Block(end.output or "", shown),)
+    cut = tuple(Say(note) for call in model_calls(log)[-1:] for note in cut_note(call))
+    parts: tuple[Part, ...] = (Block(end.output or "", shown), *cut)
     if not look.stored:
         facts = (log.run.agent, *_tally(log))
         return Portrait("green", "✓", "completed", log.run.execution_id, facts, parts)

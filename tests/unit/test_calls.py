@@ -63,6 +63,8 @@ def test_a_call_says_what_went_wrong_before_and_what_was_not_sent() -> None:
         "▾ 12,000 tokens of history, 9,000 sent: 14 older messages left out",
     ]
     assert list(call_notes(ModelCall(1, 1, 1, "answered"))) == []
+    cut = ModelCall(1, 1, 1, "answered", kept={"finish_reason": "length"})
+    assert list(call_notes(cut)) == ["✂ the answer was cut: length"]
     one = Asked(trim=Trim(1, 2, 1, 1))
     assert list(call_notes(ModelCall(1, 1, 1, "answered", Usage(), one))) == [
         "▾ 2 tokens of history, 1 sent: 1 older message left out"
