@@ -19,7 +19,7 @@ from durable_nb.stores.migrate import MIGRATIONS, check
 from durable_nb.stores.protocol import RunRow, Session
 from durable_nb.stores.sqlite_file import SQLiteFile, Values
 
-PART = 20_000  # rows: some 0.1 s, so that an interrupt is noticed
+PART = 2_000  # rows: some 10 ms, so that an interrupt is noticed
 
 _SINCE = f"{tables.entry_rows('seq', 'e.seq >= ?')} order by e.seq limit {PART}"
 

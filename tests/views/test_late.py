@@ -87,7 +87,9 @@ def test_rows_that_are_settled_are_not_taken_again(store: PostgresCheckpointer) 
     seen(counting)
     seen(counting)
     assert counting.entries <= taken + 2 + 3  # the rows of slow and quick, most of them twice
-    assert seen(counting) == seen(PostgresCheckpointer(store.dsn, schema=store.schema))
+    elsewhere = PostgresCheckpointer(store.dsn, schema=store.schema)
+    assert seen(counting) == seen(elsewhere)
+    elsewhere.close()
 
 
 def test_while_a_transaction_is_open_every_query_sees_what_is_committed(

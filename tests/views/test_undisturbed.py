@@ -29,10 +29,12 @@ PACKAGE = Path(durable_nb.__file__).parent
 OPENS = {  # every module or folder that opens files by itself, and what it opens
     "cli/screen.py": "/dev/null",
     "lab/child.py": "/dev/null",
-    "lab/effects.py": "a file of effects",
+    "lab/effects.py": "a directory of effects, of which it leaves out a store's",
+    "lab/errand.py": "a child's output",
     "lab/handover.py": "a child's report",
     "lab/ledger.py": "a file of effects",
     "lab/server.py": "/dev/null",
+    "lab/trial.py": "a child's output",
     "notebook/completion_query.py": "a query's file",
     "stores/lock_owners.py": "/proc",
     "stores/locks.py": "the side file of locks",
