@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from durable_nb.lab.crashes import Crash, crash
-    from durable_nb.lab.ends import How
     from durable_nb.lab.ledger import Ledger
     from durable_nb.lab.matrix import crash_matrix
-    from durable_nb.lab.points import When
+    from durable_nb.lab.points import How, When
     from durable_nb.lab.races import race
     from durable_nb.lab.table import Matrix
 
@@ -16,7 +15,7 @@ __all__ = ["Crash", "How", "Ledger", "Matrix", "When", "crash", "crash_matrix", 
 
 _HOMES = {
     "Crash": "crashes",
-    "How": "ends",
+    "How": "points",
     "Ledger": "ledger",
     "Matrix": "table",
     "When": "points",

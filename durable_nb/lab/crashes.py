@@ -9,17 +9,16 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol, get_args
+from typing import Protocol
 
 from durable_nb.core.explain import explain
 from durable_nb.core.nodes import Checkpoint, listing
 from durable_nb.core.state import state_of
 from durable_nb.lab import ends
-from durable_nb.lab.ends import How
 from durable_nb.lab.forks import Forks
 from durable_nb.lab.fuse import arm
 from durable_nb.lab.handover import Report, Say, pack, unpack
-from durable_nb.lab.points import Point, When, point
+from durable_nb.lab.points import HOWS, How, Point, When, point
 from durable_nb.model import errors
 from durable_nb.model.errors import DurableError, InvalidInput, StoreError, UnknownExecution
 from durable_nb.runtime.agent import Agent
@@ -201,8 +200,8 @@ def _checked(agent: Agent, where: Point, how: How) -> Point:
     if where.tool is not None and where.tool not in agent.toolbox:
         names = ", ".join(tool.name for tool in agent.tools)
         raise InvalidInput(f"{agent!r} has no tool {where.tool!r}; it has {names or 'none'}")
-    if how not in get_args(How):
-        raise InvalidInput(f"how={how!r} is no end; ends are {', '.join(get_args(How))}")
+    if how not in HOWS:
+        raise InvalidInput(f"how={how!r} is no end; ends are {', '.join(HOWS)}")
     if how in ("full", "locked"):
         ends.file_of(agent.checkpointer)
     return where

@@ -7,15 +7,13 @@ import resource
 import signal
 import subprocess
 import sys
-from typing import Literal, NoReturn, TypeAlias
+from typing import NoReturn
 
 from durable_nb.lab.handover import Report, Say
 from durable_nb.model.errors import InvalidInput
 from durable_nb.stores import sqlite_file
 from durable_nb.stores.protocol import Checkpointer
 from durable_nb.stores.sqlite import SQLiteCheckpointer
-
-How: TypeAlias = Literal["kill", "exit", "stop", "full", "locked"]
 
 EXIT_CODE = 9
 _PATIENCE = 1.0  # seconds that the run waits for the lock, which a store would wait for a minute

@@ -10,9 +10,11 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 from durable_nb.model.errors import InvalidInput
 
 When: TypeAlias = Literal["before", "during", "after"]
+How: TypeAlias = Literal["kill", "exit", "stop", "full", "locked"]
 
 RUN_END = "run_end"
 WHENS: tuple[When, ...] = get_args(When)
+HOWS: tuple[How, ...] = get_args(How)
 
 _NODE = re.compile(r"turn:\d+(?:/tool:(?P<tool>[\w-]+))?|run_end", re.ASCII)
 _WITHOUT_A_STEP = ("hitl_pause", RUN_END)  # a row after which the process only lets go of the run

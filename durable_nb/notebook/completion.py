@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from durable_nb.model.errors import DurableError, InvalidInput
 from durable_nb.notebook import agents, parse
 from durable_nb.notebook.completion_query import frames_of, of_query
-from durable_nb.notebook.grammar import COMMANDS, RUN, SQL, Argument, Kind, Line
+from durable_nb.notebook.grammar import COMMANDS, CRASH, RUN, SQL, Argument, Kind, Line
 from durable_nb.notebook.words import word
 from durable_nb.stores.open import default_store
 
@@ -29,7 +29,9 @@ MOST = 50  # names that are offered
 STEPS = 1000  # rows of a run that are looked at
 PATIENCE = 0.04  # s that a store that is not a file is waited for; the next Tab has what it said
 
-_OURS = re.compile(r"\s*(?:[\w, ]+=\s*)?(?P<magic>%%durable_sql|%%durable|%durable)\s(?P<line>.*)")
+_OURS = re.compile(
+    r"\s*(?:[\w, ]+=\s*)?(?P<magic>%%durable_sql|%%durable|%%crash|%durable)\s(?P<line>.*)"
+)
 
 
 class Offer(NamedTuple):
@@ -55,7 +57,7 @@ def offer(text: str, cursor_line: int, column: int, names: Mapping[str, Any]) ->
 
 def _of_line(magic: str, typed: str, names: Mapping[str, Any]) -> Offer:
     before, fragment = _split(typed)
-    line = {RUN.name: RUN, SQL.name: SQL}.get(magic)
+    line = {RUN.name: RUN, SQL.name: SQL, CRASH.name: CRASH}.get(magic)
     if line is None:
         if not before:
             return Offer(fragment, _beginning(fragment, [each.name for each in COMMANDS]))

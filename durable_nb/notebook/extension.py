@@ -19,12 +19,14 @@ from IPython.core.completer import (
 
 from durable_nb.model.errors import DurableError
 from durable_nb.notebook.banner import banner
+from durable_nb.notebook.crash import CrashMagics
 from durable_nb.notebook.magics import DurableMagics
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-MAGICS = {"line": ("durable",), "cell": ("durable", "durable_sql")}
+MAGICS = {"line": ("durable",), "cell": ("durable", "durable_sql", "crash")}
+CLASSES = (DurableMagics, CrashMagics)
 
 
 FEW = 3  # of the runs that wait are shown at once, the oldest
@@ -35,7 +37,7 @@ def load(shell: InteractiveShell) -> None:
     run or decided."""
     magics = _loaded(shell)
     if magics is None:
-        shell.register_magics(DurableMagics)
+        shell.register_magics(*CLASSES)
         shell.input_transformers_cleanup.append(as_meant)
         shell.Completer.custom_matchers.append(offered)
         magics = cast("DurableMagics", _loaded(shell))
@@ -61,11 +63,11 @@ def unload(shell: InteractiveShell) -> None:
     if magics is None:
         return
     manager = shell.magics_manager
-    del manager.registry[DurableMagics.__name__]
+    for each in CLASSES:
+        shell.configurables.remove(manager.registry.pop(each.__name__))
     for kind, names in MAGICS.items():
         for name in names:
             del manager.magics[kind][name]
-    shell.configurables.remove(magics)  # type: ignore[arg-type]  # its type is too narrow
     shell.input_transformers_cleanup.remove(as_meant)
     shell.Completer.custom_matchers.remove(offered)
     shell.events.unregister("post_run_cell", magics.look_again)
@@ -91,7 +93,7 @@ def as_meant(lines: list[str]) -> list[str]:
     """A cell of ours without a body gets an empty line, so that it is our error that says what is
     missing, and not IPython's, which test runners take for success. A prompt that ends with `?` is
     a question to the model, and none about a name."""
-    if len(lines) == 1 and lines[0].startswith("%%durable"):
+    if len(lines) == 1 and lines[0].startswith(("%%durable", "%%crash")):
         return [lines[0].rstrip("\n") + "\n", " \n"]
     if lines and lines[0].startswith("%%"):
         return lines

@@ -1,4 +1,4 @@
-"""What can be typed after `%durable`, `%%durable` and `%%durable_sql`, as data.
+"""What can be typed after `%durable`, `%%durable`, `%%durable_sql` and `%%crash`, as data.
 
 The parser, the help and completion all read this, so that what one knows the others know.
 """
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from durable_nb.core.retain import ENDED
+from durable_nb.lab.points import HOWS, WHENS
 from durable_nb.notebook.config import POLICIES
 
 Kind: TypeAlias = Literal[
@@ -202,4 +203,23 @@ SQL = Line(
             "--with", "DataFrames to query as well", "FRAME,…", "frame", many=True, dest="frames"
         ),
     ),
+)
+
+CRASH = Line(
+    "%%crash",
+    "run an agent in a real child process that is ended on purpose; the cell's body is the prompt",
+    (
+        Argument("AGENT", "a variable that holds an agent, or its name", kind="agent", needed=True),
+        Argument(
+            "--at", "turn:N (the model), turn:N/tool:NAME or run_end", "NODE", "place", needed=True
+        ),
+        Argument("--when", "the moment of that step", choices=WHENS, needed=True),
+        Argument("--id", "the run's execution_id; else one made of agent and prompt", "ID", "run"),
+        Argument(
+            "--how", "SIGKILL, os._exit, SIGSTOP, or a store that fails; else kill", choices=HOWS
+        ),
+        _VARIABLE,
+    ),
+    "The rows that are left and what a resume will do are shown. A run that is there already is not "
+    "made again; %%durable with the same prompt goes on with it.",
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from textwrap import wrap
 
 from durable_nb.notebook.config import SETTINGS
-from durable_nb.notebook.grammar import COMMANDS, RUN, SQL, Argument, Line
+from durable_nb.notebook.grammar import COMMANDS, CRASH, RUN, SQL, Argument, Line
 
 WIDTH = 100
 _LEFT = 26  # columns of what is typed; what it does begins after them
@@ -24,6 +24,7 @@ def whole() -> str:
         "\n".join(commands),
         "%durable COMMAND --help says more.",
         of(SQL),
+        of(CRASH),
         _wrapped(
             "What a cell does not say is decided by %config DurableMagics.NAME = VALUE, else by "
             "DURABLE_NB_NAME in the environment, else by NAME in [tool.durable_nb] of the nearest "

@@ -16,7 +16,7 @@ from durable_nb.core.age import age
 from durable_nb.core.near import did_you_mean
 from durable_nb.model.errors import InvalidInput
 from durable_nb.notebook import config, manual
-from durable_nb.notebook.grammar import COMMANDS, RUN, SQL, Argument, Kind, Line
+from durable_nb.notebook.grammar import COMMANDS, CRASH, RUN, SQL, Argument, Kind, Line
 
 IN_A_SHELL = ("answer", "doctor", "run", "tour")
 
@@ -50,6 +50,11 @@ class _Parser(argparse.ArgumentParser):
 def run_line(line: str) -> argparse.Namespace:
     """`%%durable AGENT …`"""
     return _Parser(RUN, RUN.name).parse_args(words(line))
+
+
+def crash_line(line: str) -> argparse.Namespace:
+    """`%%crash AGENT …`"""
+    return _Parser(CRASH, CRASH.name).parse_args(words(line))
 
 
 def command_line(line: str) -> argparse.Namespace:
