@@ -25,10 +25,11 @@ from pydantic_ai.tools import ToolDefinition
 
 from durable_nb.llm.compatible import set_right
 from durable_nb.llm.connect import connected, key_of
-from durable_nb.llm.failures import failure_of
+from durable_nb.llm.failures import by_way_of, failure_of
 from durable_nb.llm.kept import message_of, with_estimate
 from durable_nb.llm.named import Named
 from durable_nb.llm.protocol import ToolSpec
+from durable_nb.llm.proxies import proxied
 from durable_nb.llm.retry import Failure
 from durable_nb.llm.spent import estimated, is_told, usage_of
 from durable_nb.llm.stream import is_heard, tell
@@ -63,6 +64,7 @@ class Asker:
         key = key_of(self._model)
         self.secrets = () if key is None else (key,)
         """What is not to be said, beside the keys of the environment."""
+        self._proxy = proxied(self._model)
         self._settings = _sent(self._model, settings, is_ours=self._is_ours)
         self._translator = Translator()
         self._tools: Sequence[ToolSpec] = ()
@@ -92,7 +94,7 @@ class Asker:
                 self._parameters(tools),
             )
         except Exception as error:  # noqa: BLE001  # a client may raise anything, with keys in it
-            return failure_of(error)
+            return by_way_of(self._proxy, failure_of(error))
         if (why := _no_reply(self._model, response)) is not None:
             return why
         message, model = message_of(response), response.model_name or self._model.model_name

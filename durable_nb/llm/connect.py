@@ -17,6 +17,7 @@ from pydantic_ai.models.test import TestModel
 
 from durable_nb.llm.lean import made_lean
 from durable_nb.llm.named import COMPATIBLE, COMPATIBLE_KEY, Named, named
+from durable_nb.llm.proxies import spare_loopback
 from durable_nb.llm.secrets import scrubbed
 from durable_nb.model.errors import InvalidInput
 
@@ -32,6 +33,7 @@ def connected(source: Named) -> Model:
     if isinstance(made, Exception):  # raised where it is in no chain: an address may hold a key
         raise InvalidInput(_lacking(source.name, scrubbed(str(made) or repr(made))))
     made_lean(made)
+    spare_loopback(made)
     return made
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from math import inf
 from typing import Any
 
@@ -28,6 +29,7 @@ from durable_nb.llm.retry import Failure, is_passing, status_words
 
 _GARBLED = (json.JSONDecodeError, UnicodeDecodeError, pydantic.ValidationError)
 _TRANSPORTS = ("httpx", "httpx2", "httpcore", "httpcore2")
+_PROXIES_SAY = (403, 407, 502, 503, 504)  # and providers do, too
 _HINTS: tuple[tuple[type[Exception], str], ...] = (
     (ModelAuthenticationError, "set the key of this provider in the environment"),
     (ModelNotFoundError, "check the model's name"),
@@ -52,6 +54,12 @@ def failure_of(error: Exception) -> Failure:
     if isinstance(error, UserError):
         return Failure(f"pydantic-ai refused the request: {_line(error.message)}", passing=False)
     return Failure(_line(f"{type(error).__name__}: {error}"), passing=False)
+
+
+def by_way_of(proxy: str, failure: Failure) -> Failure:
+    """The failure, with the proxy that may be to blame for it, if there is one."""
+    is_on_the_way = failure.passing if failure.status is None else failure.status in _PROXIES_SAY
+    return replace(failure, why=f"{proxy}: {failure.why}") if proxy and is_on_the_way else failure
 
 
 def _answered(error: ModelAPIError, hint: str) -> Failure:

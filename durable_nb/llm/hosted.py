@@ -38,7 +38,8 @@ class HostedModel:
     `name` is what the agent's definition records. `settings` are pydantic-ai's `ModelSettings`, in
     which `max_retries` counts the attempts after the first. Of a reply whose server does not tell
     what it took, the tokens are estimated, as those of a history are; the reply is stored with
-    `extra["provider"]["usage"]` set to `"estimated"`, and no cost.
+    `extra["provider"]["usage"]` set to `"estimated"`, and no cost. A server on loopback is asked
+    without a proxy, whatever HTTP_PROXY says.
     """
 
     def __init__(self, name: str, source: Named | Model, settings: Mapping[str, Any]) -> None:

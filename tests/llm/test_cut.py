@@ -11,7 +11,7 @@ from pydantic_ai.models.function import FunctionModel
 
 from durable_nb import Agent, SQLiteCheckpointer
 from durable_nb.cli import main
-from durable_nb.notebook.inspect_steps import page_of, timeline_of
+from durable_nb.notebook.inspector.steps import page_of, timeline_of
 from durable_nb.notebook.portrait import Look, portrait
 from durable_nb.notebook.render import html, text
 
