@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from durable_nb.model.entries import Log
-from durable_nb.notebook.controls import Controls
-from durable_nb.notebook.deciding import Decider
+from durable_nb.notebook.asking.controls import Controls
+from durable_nb.notebook.asking.deciding import Decider
 from durable_nb.notebook.gates import Question
 from durable_nb.notebook.parts import Part
 from durable_nb.notebook.portrait import Live, Look, Portrait

@@ -15,9 +15,9 @@ from durable_nb.notebook import agents
 from durable_nb.notebook.banner import store_line
 from durable_nb.notebook.desk import Desk
 from durable_nb.notebook.handle import Handle
-from durable_nb.notebook.inbox import Inbox
-from durable_nb.notebook.inspect_diff import Difference, difference_of
-from durable_nb.notebook.inspector import Inspector
+from durable_nb.notebook.inbox.card import Inbox
+from durable_nb.notebook.inspector.card import Inspector
+from durable_nb.notebook.inspector.diff import Difference, difference_of
 from durable_nb.notebook.onward import fork, say
 from durable_nb.notebook.portrait import Look
 from durable_nb.notebook.words import word

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from durable_nb.model.errors import AgentMismatch
 from durable_nb.notebook import agents
 from durable_nb.notebook.handle import Handle, cell_number
-from durable_nb.notebook.inbox import PAGE, Inbox
+from durable_nb.notebook.inbox.card import PAGE, Inbox
 from durable_nb.notebook.local import LocalRun
 from durable_nb.notebook.words import word
 from durable_nb.stores.open import default_store, store_key

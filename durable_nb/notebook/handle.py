@@ -12,8 +12,8 @@ from durable_nb.model.decisions import Resume
 from durable_nb.model.entries import End, Log
 from durable_nb.model.errors import DurableError, InvalidInput, RunIsLive, RunPaused
 from durable_nb.model.messages import Message
-from durable_nb.notebook.inspect_diff import difference_of
-from durable_nb.notebook.inspector import Inspector
+from durable_nb.notebook.inspector.card import Inspector
+from durable_nb.notebook.inspector.diff import difference_of
 from durable_nb.notebook.local import LocalRun
 from durable_nb.notebook.onward import fork, say
 from durable_nb.notebook.portrait import Look

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import singledispatch
 
 from durable_nb.core.text import visible
-from durable_nb.notebook import inspect_html as inside
+from durable_nb.notebook.inspector import html as inside
 from durable_nb.notebook.markup import (
     GAP,
     MONO,

@@ -10,9 +10,9 @@ from ipywidgets import Checkbox, Dropdown, FloatText, IntText, Text, Textarea
 from pydantic import BaseModel, Field
 
 from durable_nb import tool
-from durable_nb.notebook.forms import ABSENT, edit_lines, edits_of, fields_of
+from durable_nb.notebook.asking.forms import ABSENT, edit_lines, edits_of, fields_of
+from durable_nb.notebook.asking.inputs import Form, Input
 from durable_nb.notebook.gates import Question
-from durable_nb.notebook.inputs import Form, Input
 from durable_nb.runtime.tools import Arguments, Tool
 
 

@@ -11,8 +11,8 @@ import pytest
 from durable_nb import Agent, Checkpointer, Resume, ScriptedModel, call, idempotent, interrupt
 from durable_nb.core.nodes import moment
 from durable_nb.model.entries import Answer
-from durable_nb.notebook import inbox
-from durable_nb.notebook.inbox_page import Shown, Waiting, ago, overview
+from durable_nb.notebook.inbox import card as inbox
+from durable_nb.notebook.inbox.page import Shown, Waiting, ago, overview
 from durable_nb.notebook.portrait import Portrait
 from durable_nb.runtime.ports import SYSTEM
 from durable_nb.runtime.tools import Tool

@@ -9,8 +9,8 @@ import pytest
 from durable_nb import Agent, MemoryCheckpointer, ScriptedModel, call, interrupt
 from durable_nb.core.nodes import status_of
 from durable_nb.core.text import readable, visible
-from durable_nb.notebook.inspect_page import Family, inside
-from durable_nb.notebook.inspect_steps import page_of
+from durable_nb.notebook.inspector.page import Family, inside
+from durable_nb.notebook.inspector.steps import page_of
 from durable_nb.notebook.portrait import Look, portrait
 from durable_nb.notebook.render import html, text
 

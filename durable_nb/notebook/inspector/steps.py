@@ -23,7 +23,7 @@ from durable_nb.core.text import visible
 from durable_nb.model.entries import Answer, End, Log, Pause, Reentry, Row, ToolCall, Turn
 from durable_nb.model.errors import InvalidInput
 from durable_nb.model.messages import Message
-from durable_nb.notebook.inspect_details import details
+from durable_nb.notebook.inspector.details import details
 from durable_nb.notebook.parts import Step, Timeline, Tone
 from durable_nb.notebook.timeline import after_failures, detail, one_line, paid_calls, tool_errors
 from durable_nb.notebook.words import elapsed, head, word

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from durable_nb.core.nodes import moment
 from durable_nb.model.entries import Log
-from durable_nb.notebook.controls import Controls
-from durable_nb.notebook.deciding import Decider
+from durable_nb.notebook.asking.controls import Controls
+from durable_nb.notebook.asking.deciding import Decider
+from durable_nb.notebook.asking.panel import discard
 from durable_nb.notebook.gates import Question
-from durable_nb.notebook.inbox_page import Waiting, row_portrait
-from durable_nb.notebook.panel import discard
+from durable_nb.notebook.inbox.page import Waiting, row_portrait
 from durable_nb.notebook.parts import Part
 from durable_nb.notebook.portrait import Live, Look, Portrait
 from durable_nb.notebook.render import html, live

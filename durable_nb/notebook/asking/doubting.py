@@ -6,9 +6,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from durable_nb.model.decisions import Resume
-from durable_nb.notebook.deciding import Deciding
+from durable_nb.notebook.asking.deciding import Deciding
+from durable_nb.notebook.asking.panel import whole_row
 from durable_nb.notebook.markup import alert
-from durable_nb.notebook.panel import whole_row
 from durable_nb.notebook.parts import Say
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import ValidationError
 
 from durable_nb.core.text import literal
-from durable_nb.notebook.forms import ABSENT, Field, edits_of, fields_of, parsed, too_long
+from durable_nb.notebook.asking.forms import ABSENT, Field, edits_of, fields_of, parsed, too_long
 from durable_nb.notebook.markup import MUTED, alert, esc
 
 if TYPE_CHECKING:

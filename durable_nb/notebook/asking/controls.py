@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from durable_nb.notebook.approving import Approving
-from durable_nb.notebook.deciding import Decider, Deciding
-from durable_nb.notebook.doubting import Doubting
+from durable_nb.notebook.asking.approving import Approving
+from durable_nb.notebook.asking.deciding import Decider, Deciding
+from durable_nb.notebook.asking.doubting import Doubting
 from durable_nb.notebook.gates import Question
 
 if TYPE_CHECKING:

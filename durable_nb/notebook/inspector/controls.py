@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from durable_nb.notebook.inspect_page import Place
+from durable_nb.notebook.inspector.page import Place
 from durable_nb.notebook.markup import MUTED, esc
 from durable_nb.notebook.words import word
 
 if TYPE_CHECKING:
-    from ipywidgets import Box, Button, Dropdown
+    from ipywidgets import Box, Button, Dropdown, HBox, Widget
 
 Choices: TypeAlias = tuple[tuple[str, Place], ...]
 
@@ -74,9 +74,9 @@ class Controls:
         self.box: Box = VBox(
             [
                 self._pages,
-                HBox([self._fork_at, fork, self._cancel]),
+                _row(self._fork_at, fork, self._cancel),
                 self._says,
-                HBox([self._before, self._after, compare]),
+                _row(self._before, self._after, compare),
                 self._command,
             ]
         )
@@ -153,6 +153,13 @@ class Controls:
     def _copy_diff(self) -> None:
         if self._before.value is not None and self._after.value is not None:
             self._command.value = self._acts.diff_command(self._before.value, self._after.value)
+
+
+def _row(*widgets: Widget) -> HBox:
+    """Beside one another, or below where there is no room."""
+    from ipywidgets import HBox, Layout
+
+    return HBox(widgets, layout=Layout(flex_flow="row wrap"))
 
 
 def _offer(choice: Dropdown, choices: Choices, default: Choices) -> None:

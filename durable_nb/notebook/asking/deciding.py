@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from durable_nb.core.compare import Change
 from durable_nb.model.decisions import Resume
+from durable_nb.notebook.asking.panel import Panel
 from durable_nb.notebook.gates import Question
-from durable_nb.notebook.panel import Panel
 from durable_nb.notebook.parts import Say
 
 if TYPE_CHECKING:

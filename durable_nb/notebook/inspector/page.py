@@ -15,7 +15,7 @@ from durable_nb.core.explain import call_text
 from durable_nb.core.state import fold
 from durable_nb.model.entries import Log, Pause, ToolCall
 from durable_nb.model.values import loads, thaw
-from durable_nb.notebook.inspect_steps import Page, timeline_of
+from durable_nb.notebook.inspector.steps import Page, timeline_of
 from durable_nb.notebook.parts import Block, Commands, Fold, Lines, Part, Say, Table, fields_of
 from durable_nb.notebook.portrait import Portrait
 from durable_nb.notebook.words import head, word

@@ -19,21 +19,21 @@ from durable_nb.core.text import visible
 from durable_nb.model.entries import End, Log
 from durable_nb.model.errors import DurableError, UnknownExecution
 from durable_nb.notebook.cards import Card, publish, widget
-from durable_nb.notebook.inspect_diff import difference_of
-from durable_nb.notebook.inspect_page import (
+from durable_nb.notebook.inspector.diff import difference_of
+from durable_nb.notebook.inspector.page import (
     Family,
     Place,
     diff_command,
     fork_says,
     inside,
 )
-from durable_nb.notebook.inspect_steps import Page, page_of, step_label
+from durable_nb.notebook.inspector.steps import Page, page_of, step_label
 from durable_nb.notebook.parts import Block, Part
 from durable_nb.notebook.portrait import Look
 from durable_nb.notebook.words import head
 
 if TYPE_CHECKING:
-    from durable_nb.notebook.inspect_controls import Choices, Controls, Offer
+    from durable_nb.notebook.inspector.controls import Choices, Controls, Offer
     from durable_nb.notebook.local import LocalRun
     from durable_nb.stores.protocol import EffectRow
 
@@ -111,7 +111,7 @@ class Inspector:
         return diff_command(self._resolved(before), self._resolved(after))
 
     def _add_controls(self) -> None:
-        from durable_nb.notebook.inspect_controls import Controls
+        from durable_nb.notebook.inspector.controls import Controls
 
         if self._seen is None:
             return
@@ -169,7 +169,7 @@ class Inspector:
 
 def _offer(seen: Seen) -> Offer:
     """What there is to choose from."""
-    from durable_nb.notebook.inspect_controls import Offer
+    from durable_nb.notebook.inspector.controls import Offer
 
     log, page = seen.log, seen.page
     run = log.run.execution_id

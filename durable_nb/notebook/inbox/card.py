@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from durable_nb.core.nodes import moment
+from durable_nb.notebook.asking.panel import discard
 from durable_nb.notebook.cards import publish, widget
 from durable_nb.notebook.handle import Handle
-from durable_nb.notebook.inbox_page import Shown, Waiting, overview
-from durable_nb.notebook.inbox_row import Row
+from durable_nb.notebook.inbox.page import Shown, Waiting, overview
+from durable_nb.notebook.inbox.row import Row
 from durable_nb.notebook.markup import alert
-from durable_nb.notebook.panel import discard
 from durable_nb.runtime.ports import SYSTEM
 
 if TYPE_CHECKING:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from durable_nb.core.explain import call_text
 from durable_nb.core.text import visible
 from durable_nb.model.decisions import Resume
-from durable_nb.notebook.deciding import Deciding
-from durable_nb.notebook.forms import edit_lines
+from durable_nb.notebook.asking.deciding import Deciding
+from durable_nb.notebook.asking.forms import edit_lines
 from durable_nb.notebook.parts import Say
 
 if TYPE_CHECKING:
     from ipywidgets import Button
 
-    from durable_nb.notebook.inputs import Form
+    from durable_nb.notebook.asking.inputs import Form
 
 
 NAME = 24  # characters of a run's id beside the note
@@ -58,7 +58,7 @@ class Approving:
         self._deciding.send(lambda: Resume(approved=False, reason=self._said()))
 
     def _edit(self) -> None:
-        from durable_nb.notebook.inputs import Form
+        from durable_nb.notebook.asking.inputs import Form
 
         question = self._deciding.question
         form = Form(question, self._deciding.run.tool(question.tool))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from durable_nb.core.compare import Point, compare, point
-from durable_nb.notebook.inspect_page import difference
+from durable_nb.notebook.inspector.page import difference
 from durable_nb.notebook.render import html, text
 
 if TYPE_CHECKING:
