@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     Ask: TypeAlias = Callable[[], RunContext[None]]
 
 BUSY = 1.0  # seconds that a server has for saying that it is there
+LONGEST = 300  # characters of why a server cannot be reached
 PATIENCE = 5.0  # seconds that a process which ends waits for its servers to leave
 
 
@@ -78,9 +79,8 @@ class Server:
         except Exception as error:  # noqa: BLE001  # whatever its transport raises
             if self._held.get(loop) is held:
                 del self._held[loop]
-            raise ConnectionError(
-                f"{self.label} cannot be reached: {type(error).__name__}: {self.clean(str(error))}"
-            ) from None
+            said = f"{type(error).__name__}: {_line(self.clean(str(error)))}"
+            raise ConnectionError(f"{self.label} cannot be reached: {said}") from None
         return held
 
     @asynccontextmanager
@@ -193,6 +193,12 @@ def _unused(transport: Any) -> Any:
     if "transport" in vars(own):  # of a configuration file
         own.transport = _unused(own.transport)
     return own
+
+
+def _line(text: str) -> str:
+    """The text in one line, cut; some clients say at length what a server's answer is not."""
+    line = " ".join(text.split()).rstrip(".")
+    return line if len(line) <= LONGEST else f"{line[:LONGEST]}…"
 
 
 def _errors() -> Any:

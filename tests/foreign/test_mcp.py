@@ -9,7 +9,9 @@ import os
 import signal
 import sqlite3
 import sys
+import threading
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +118,33 @@ def test_a_server_that_cannot_be_reached_makes_no_agent_and_tells_no_key(store: 
         with pytest.raises(InvalidInput, match=r"the MCP server.* cannot be reached") as refused:
             bot(store, ["-"], absent)
         assert KEY not in str(refused.value)
+
+
+class _Braces(BaseHTTPRequestHandler):
+    """Answers with JSON that is no JSON-RPC."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        for name, value in (("Content-Type", "application/json"), ("Content-Length", "2")):
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+def test_what_is_no_mcp_server_is_refused_in_one_line(store: Checkpointer):
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Braces) as server:
+        threading.Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_address[1]}/mcp"
+        with pytest.raises(InvalidInput, match=r"cannot be reached: .*validation") as refused:
+            bot(store, ["-"], StreamableHttpTransport(address))
+        server.shutdown()
+    [line] = str(refused.value).splitlines()
+    assert line.endswith(". Start it, then make the agent again")
+    assert len(line) < 420
 
 
 def test_calls_of_a_server_can_need_approval(
