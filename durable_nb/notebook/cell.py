@@ -18,8 +18,8 @@ from durable_nb.notebook import agents
 from durable_nb.notebook.desk import Desk
 from durable_nb.notebook.handle import Handle
 from durable_nb.notebook.portrait import NOTEBOOK, prompt_of
-from durable_nb.notebook.prompt import automatic_id, fill
 from durable_nb.notebook.screen import notebook_name
+from durable_nb.notebook.typed.prompt import automatic_id, fill
 from durable_nb.notebook.waiting import still_waits, wait_for_decision
 from durable_nb.notebook.words import head, word
 from durable_nb.stores.open import default_store

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _manual() -> str:
-    from durable_nb.notebook import grammar, manual
+    from durable_nb.notebook.typed import grammar, manual
 
     return manual.of(grammar.CRASH)
 
@@ -28,8 +28,8 @@ class CrashMagics(Magics):
     @cell_magic
     def crash(self, line: str, cell: str) -> Crash | None:
         """Run a prompt in a child process that is ended on purpose: see `%%crash --help`."""
-        from durable_nb.notebook import parse
-        from durable_nb.notebook.prompt import fill_line
+        from durable_nb.notebook.typed import parse
+        from durable_nb.notebook.typed.prompt import fill_line
 
         names = cast("InteractiveShell", self.shell).user_ns
         try:
@@ -49,7 +49,7 @@ def _crashed(names: Mapping[str, Any], line: Namespace, body: str) -> Crash | No
     """What is left of the run of this cell. One that is there already is said to be there."""
     from durable_nb.lab import crash
     from durable_nb.notebook import agents
-    from durable_nb.notebook.prompt import automatic_id, fill
+    from durable_nb.notebook.typed.prompt import automatic_id, fill
 
     agent = agents.find(names, line.agent)
     prompt = fill(body, names)

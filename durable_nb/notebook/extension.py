@@ -76,7 +76,7 @@ def unload(shell: InteractiveShell) -> None:
 @context_matcher(priority=1000, identifier="durable_nb")  # before those that know only Python
 def offered(context: CompletionContext) -> SimpleMatcherResult:
     """What Tab offers in a line of ours. Nothing else is offered beside it."""
-    from durable_nb.notebook.completion import Offer, offer
+    from durable_nb.notebook.typed.completion import Offer, offer
 
     names = get_ipython().user_ns
     place = context.full_text, context.cursor_line, context.cursor_position

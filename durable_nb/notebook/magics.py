@@ -42,13 +42,13 @@ def _setting(name: str) -> Any:
 
 
 def _whole_manual() -> str:
-    from durable_nb.notebook import manual
+    from durable_nb.notebook.typed import manual
 
     return manual.whole()
 
 
 def _manual_of_sql() -> str:
-    from durable_nb.notebook import grammar, manual
+    from durable_nb.notebook.typed import grammar, manual
 
     return manual.of(grammar.SQL)
 
@@ -92,7 +92,7 @@ class DurableMagics(Magics):
     @line_cell_magic
     def durable(self, line: str, cell: str | None = None) -> object:
         """Run an agent on a prompt, or look at runs: see `%durable help`."""
-        from durable_nb.notebook.parse import HelpAsked
+        from durable_nb.notebook.typed.parse import HelpAsked
 
         try:
             return self._look(line) if cell is None else self._run(line, cell)
@@ -108,7 +108,7 @@ class DurableMagics(Magics):
     @cell_magic
     def durable_sql(self, line: str, cell: str) -> object:
         """Query runs with DuckDB: see `%%durable_sql --help`."""
-        from durable_nb.notebook.parse import HelpAsked, sql_line
+        from durable_nb.notebook.typed.parse import HelpAsked, sql_line
 
         try:
             return self._query(sql_line(line), cell)
@@ -120,8 +120,8 @@ class DurableMagics(Magics):
 
     def _run(self, line: str, cell: str) -> Handle:
         from durable_nb.notebook.cell import run_cell
-        from durable_nb.notebook.parse import run_line
-        from durable_nb.notebook.prompt import fill_line
+        from durable_nb.notebook.typed.parse import run_line
+        from durable_nb.notebook.typed.prompt import fill_line
 
         parsed = run_line(fill_line(line, self.desk.names))
         how = self._decided(
@@ -132,8 +132,8 @@ class DurableMagics(Magics):
 
     def _look(self, line: str) -> object:
         from durable_nb.notebook.commands import COMMANDS
-        from durable_nb.notebook.hints import hinting
-        from durable_nb.notebook.parse import command_line, without_semicolon
+        from durable_nb.notebook.typed.hints import hinting
+        from durable_nb.notebook.typed.parse import command_line, without_semicolon
 
         typed, silenced = without_semicolon(line)
         parsed = command_line(typed)

@@ -11,9 +11,9 @@ import pytest
 from IPython.core.completer import provisionalcompleter
 
 from durable_nb import Agent, Checkpointer, MemoryCheckpointer, ScriptedModel
-from durable_nb.notebook.completion import MOST
-from durable_nb.notebook.completion_query import tables_of_views
-from durable_nb.notebook.grammar import COMMANDS
+from durable_nb.notebook.typed.completion import MOST
+from durable_nb.notebook.typed.grammar import COMMANDS
+from durable_nb.notebook.typed.tables import tables_of_views
 from durable_nb.stores import glance
 from durable_nb.stores.open import default_store, use_store
 from tests.notebook.conftest import Notebook

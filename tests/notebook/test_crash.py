@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from durable_nb import InvalidInput
-from durable_nb.notebook.completion import offer
+from durable_nb.notebook.typed.completion import offer
 from tests.notebook.conftest import Notebook
 
 AGENT = """

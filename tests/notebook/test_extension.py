@@ -15,7 +15,7 @@ from durable_nb import Agent, DurableError, InvalidInput, ScriptedModel, StoreUn
 from durable_nb.cli import parser
 from durable_nb.notebook import banner
 from durable_nb.notebook.commands import COMMANDS
-from durable_nb.notebook.parse import IN_A_SHELL, command_line, run_line
+from durable_nb.notebook.typed.parse import IN_A_SHELL, command_line, run_line
 from durable_nb.stores import open as stores_open
 from durable_nb.stores.open import default_store
 from tests.notebook.conftest import Notebook

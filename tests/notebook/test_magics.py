@@ -21,10 +21,10 @@ from durable_nb import (
     UnknownExecution,
     call,
 )
-from durable_nb.notebook import manual
 from durable_nb.notebook.commands import COMMANDS
-from durable_nb.notebook.grammar import COMMANDS as LINES
-from durable_nb.notebook.parse import command_line
+from durable_nb.notebook.typed import manual
+from durable_nb.notebook.typed.grammar import COMMANDS as LINES
+from durable_nb.notebook.typed.parse import command_line
 from tests.notebook.conftest import ANSWER, Notebook
 from tests.support.ledger import Ledger
 

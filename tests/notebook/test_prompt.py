@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from durable_nb import Agent, Checkpointer, InvalidInput, ScriptedModel
-from durable_nb.notebook.prompt import fill
+from durable_nb.notebook.typed.prompt import fill
 from tests.notebook.conftest import Notebook
 
 AS_THEY_ARE = [

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from durable_nb import SQLiteCheckpointer, call, views
-from durable_nb.notebook.grammar import COMMANDS, Argument
+from durable_nb.notebook.typed.grammar import COMMANDS, Argument
 from tests.views.runs import a_run_of_every_status, bot
 
 GIVEN: Mapping[str, object] = {

@@ -35,7 +35,7 @@ OPENS = {  # every module or folder that opens files by itself, and what it open
     "lab/ledger.py": "a file of effects",
     "lab/server.py": "/dev/null",
     "lab/trial.py": "a child's output",
-    "notebook/completion_query.py": "a query's file",
+    "notebook/typed/tables.py": "a query's file",
     "stores/lock_owners.py": "/proc",
     "stores/locks.py": "the side file of locks",
     "stores/migrate.py": "the package's own SQL",

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from textwrap import wrap
 
 from durable_nb.notebook.config import SETTINGS
-from durable_nb.notebook.grammar import COMMANDS, CRASH, RUN, SQL, Argument, Line
+from durable_nb.notebook.typed.grammar import COMMANDS, CRASH, RUN, SQL, Argument, Line
 
 WIDTH = 100
 _LEFT = 26  # columns of what is typed; what it does begins after them

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from durable_nb.model.errors import DurableError, InvalidInput
-from durable_nb.notebook import agents, parse
-from durable_nb.notebook.completion_query import frames_of, of_query
-from durable_nb.notebook.grammar import COMMANDS, CRASH, RUN, SQL, Argument, Kind, Line
+from durable_nb.notebook import agents
+from durable_nb.notebook.typed import parse
+from durable_nb.notebook.typed.grammar import COMMANDS, CRASH, RUN, SQL, Argument, Kind, Line
+from durable_nb.notebook.typed.tables import frames_of, of_query
 from durable_nb.notebook.words import word
 from durable_nb.stores.open import default_store
 

@@ -15,8 +15,9 @@ from typing import Any, NoReturn
 from durable_nb.core.age import age
 from durable_nb.core.near import did_you_mean
 from durable_nb.model.errors import InvalidInput
-from durable_nb.notebook import config, manual
-from durable_nb.notebook.grammar import COMMANDS, CRASH, RUN, SQL, Argument, Kind, Line
+from durable_nb.notebook import config
+from durable_nb.notebook.typed import manual
+from durable_nb.notebook.typed.grammar import COMMANDS, CRASH, RUN, SQL, Argument, Kind, Line
 
 IN_A_SHELL = ("answer", "doctor", "run", "tour")
 

@@ -9,8 +9,8 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from durable_nb.notebook import parse
-from durable_nb.notebook.grammar import SQL
+from durable_nb.notebook.typed import parse
+from durable_nb.notebook.typed.grammar import SQL
 
 _TABLES_FOLLOW = re.compile(r"\b(?:from|join)\s+\w*$", re.IGNORECASE)
 
