@@ -59,7 +59,10 @@ def test_a_call_without_an_id_is_the_next_at_its_index(monkeypatch):
 
 
 UNTOLD = [
-    *(Said(calls=(call("note", name="x" * 300, at=at),), manners=("no usage",)) for at in range(9)),
+    *(
+        Said("", (call("note", name="x" * 300, at=at),), "Think.", manners=("no usage",))
+        for at in range(9)
+    ),
     Said("ok", manners=("no usage",)),
 ]
 
