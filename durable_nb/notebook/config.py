@@ -62,7 +62,10 @@ def seconds(value: object) -> float:
     """A length of time to wait for."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError(value)
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError as error:  # an int of hundreds of digits
+        raise ValueError(value) from error
     if not 0 < number < float("inf"):
         raise ValueError(value)
     return number

@@ -18,16 +18,28 @@ _chosen: Checkpointer | None = None
 def open_store(target: str | os.PathLike[str]) -> Checkpointer:
     """The store at a path or a `postgresql://` address: the same object for the same target.
 
-    Opens nothing yet.
+    Opens nothing yet. Raises `InvalidInput` for a path that no file can have.
     """
     text = os.fspath(target)
     if not text:
         raise InvalidInput("a store is named by a path or an address; this one is empty")
     if not text.startswith(("postgres://", "postgresql://")):
-        text = str(Path(text).expanduser().absolute())
+        text = _absolute(text)
     if text not in _opened:
         _opened[text] = _made(text)
     return _opened[text]
+
+
+def _absolute(path: str) -> str:
+    try:
+        found = Path(path).expanduser().absolute()
+        if b"\0" in os.fsencode(found):
+            raise ValueError("a path holds no NUL")
+    except (OSError, RuntimeError, ValueError) as error:
+        raise InvalidInput(
+            f"{path!r} is no path that a store can have here ({error}); choose another one"
+        ) from error
+    return str(found)
 
 
 def _made(target: str) -> Checkpointer:

@@ -30,7 +30,10 @@ def project() -> Project | None:
     """The nearest pyproject.toml, if there is one. Raises `InvalidInput` for one whose table cannot
     be read."""
     global _read
-    here = Path.cwd()
+    try:
+        here = Path.cwd()
+    except OSError:  # it was deleted, and no project is around it
+        return None
     for folder in (here, *here.parents):
         path = folder / FILE
         try:
@@ -54,7 +57,10 @@ def project_store() -> str | None:
         raise InvalidInput(
             f"{found.where('store')} is {store!r}; write a path or a postgresql:// address"
         )
-    return store if "://" in store else str(found.path.parent / Path(store).expanduser())
+    try:
+        return store if "://" in store else str(found.path.parent / Path(store).expanduser())
+    except RuntimeError as error:
+        raise InvalidInput(f"{found.where('store')} is {store!r}: {error}; change it") from error
 
 
 def _table(path: Path) -> Mapping[str, Any]:
@@ -64,9 +70,10 @@ def _table(path: Path) -> Mapping[str, Any]:
             return {}
         import tomllib  # only here, since loading it takes longer than all else
 
-        table = tomllib.loads(text).get("tool", {}).get("durable_nb", {})
-    except (OSError, ValueError) as error:
+        tools = tomllib.loads(text).get("tool", {})
+    except (OSError, ValueError, RecursionError) as error:
         raise InvalidInput(f"{path} cannot be read ({error}); mend it") from error
+    table = tools.get("durable_nb", {}) if isinstance(tools, dict) else {}
     if not isinstance(table, dict):
         raise InvalidInput(f"durable_nb in [tool] of {path} is {table!r}; make it a table")
     return table

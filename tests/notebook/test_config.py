@@ -184,3 +184,26 @@ def test_most_projects_say_nothing(folder: Path) -> None:
     assert found is not None
     assert found.said == {}
     assert project_store() is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'tool = "durable_nb"',
+        "# durable_nb\na = " + "[" * 9000,
+        '[tool.durable_nb]\nstore = "~nobody-of-that-name/runs.sqlite3"',
+        '[tool.durable_nb]\nstore = "a\\u0000b"',
+    ],
+)
+def test_a_project_file_of_any_form_is_read_or_refused_in_a_line(folder: Path, text: str) -> None:
+    (folder / "pyproject.toml").write_text(text)
+    if text.startswith("tool"):
+        assert project_store() is None
+        return
+    with pytest.raises(InvalidInput):
+        default_store()
+
+
+def test_a_number_that_no_float_holds_is_no_length_of_time(folder: Path) -> None:
+    with pytest.raises(InvalidInput, match="timeout takes a number of seconds above 0"):
+        decided(lambda name: 10**400 if name == "timeout" else None)
