@@ -528,3 +528,20 @@ def test_the_head_counts_what_waits() -> None:
         "● 2 wait for you · runs · 1 in doubt · 1 died in a step · the oldest for 2 d"
     )
     assert "<details" in said["text/html"]
+
+
+@pytest.mark.parametrize("reason", ["word " * 40_000, "line\n" * 40_000])
+def test_a_row_stays_short_however_long_the_reason_is(
+    notebook: Notebook, clicker: Clicker, reason: str
+) -> None:
+    def ask(order: str) -> str:
+        """Ask."""
+        return "done" if interrupt(reason, {"order": order}).approved else "left"
+
+    agent = notebook.names["asks"] = Agent(
+        "asks", ScriptedModel([call("ask", order="1"), "x"]), [ask]
+    )
+    agent.run("hello", execution_id="long")
+    ran = clicker.sees(notebook("%durable pending"))
+    assert len(the_text(ran)) < 5_000
+    assert len(clicker.html) < 20_000

@@ -113,6 +113,10 @@ def _short(parts: Iterable[Part], *, typed: bool) -> Iterator[Part]:
                 pass
             case Fields(title, values) if values:
                 brief = ", ".join(f"{name}={value}" if name else value for name, value in values)
-                yield Fold(title, (Fields("", values),), head(" ".join(brief.split()), BRIEF))
+                yield Fold(_in_short(title), (Fields("", values),), _in_short(brief))
             case _:
                 yield part
+
+
+def _in_short(text: str) -> str:
+    return head(" ".join(text.split()), BRIEF)
