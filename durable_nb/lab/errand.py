@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,8 +59,8 @@ class Cell(NamedTuple):
 
 
 class Ran(NamedTuple):
-    """How a run ended, over which rows, what its model said, what its tools did and `doubts`: how
-    often a person was asked about a call in doubt."""
+    """How a run ended, over which rows, what its model said, what its tools did, `doubts`: how often
+    a person was asked about a call in doubt, and what it has imported."""
 
     status: str
     output: str | None
@@ -68,6 +69,7 @@ class Ran(NamedTuple):
     usage: Usage
     acts: tuple[Act, ...]
     doubts: int
+    modules: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +153,7 @@ def _ran(store: Checkpointer, acts: Sequence[Act], doubts: int) -> Ran:
         state.usage,
         tuple(acts),
         doubts,
+        tuple(name for name in sys.modules if name != "__main__"),
     )
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from durable_nb.lab.handover import Report, Work
-from durable_nb.lab.server import Hello, Order
+from durable_nb.lab.server import Hello, Imports, Order
 from durable_nb.model.errors import InvalidInput
 
 _HOME = str(Path(__file__).parents[2])  # the server imports the durable_nb that this process did
@@ -76,6 +76,10 @@ class Forks:
         number = next(self._numbers)
         self._orders.send_bytes(pickle.dumps(Order(number, work, timeout)))
         return number
+
+    def begin_with(self, modules: tuple[str, ...]) -> None:
+        """Let the children from now on find these imported, as one before them has."""
+        self._orders.send_bytes(pickle.dumps(Imports(modules)))
 
     def report(self) -> tuple[int, Report]:
         """Wait for the next child to end or to stop. Raises `InvalidInput` if the agent cannot be

@@ -83,7 +83,7 @@ def html(title: str, squares: Sequence[Square], notes: Iterable[str]) -> str:
     """The map as a table that any viewer of notebooks shows."""
     head = "".join(f'<th scope="col" style="{_CELL}">{when}</th>' for when in WHENS)
     body = "".join(
-        f'<tr><th scope="row" style="{_CELL};{_MONO}">{_esc(name)}</th>'
+        f'<tr><th scope="row" style="{_CELL};font-weight:normal;{_MONO}">{_esc(name)}</th>'
         f"{''.join(_square(cells.get(when)) for when in WHENS)}</tr>"
         for name, cells in _grid(squares)
     )
@@ -91,7 +91,7 @@ def html(title: str, squares: Sequence[Square], notes: Iterable[str]) -> str:
     told = "".join(f'<div style="opacity:0.7">{_esc(note)}</div>' for note in notes)
     return (
         f'<div><div style="font-weight:600">{_esc(title)}</div>'
-        f'<table style="border-collapse:collapse;margin:6px 0"><tr><td></td>{head}</tr>{body}'
+        f'<table style="border-collapse:collapse;margin:6px 0;font-size:13px"><tr><td></td>{head}</tr>{body}'
         f"</table>{said}{told}</div>"
     )
 

@@ -16,6 +16,7 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from importlib import import_module
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple, NoReturn
@@ -32,6 +33,12 @@ class Order(NamedTuple):
     number: int
     work: Work
     timeout: float | None
+
+
+class Imports(NamedTuple):
+    """Modules that a child has imported, and that those after it need not, if they begin with them."""
+
+    modules: tuple[str, ...]
 
 
 class Hello(NamedTuple):
@@ -71,13 +78,22 @@ def _serve(orders: Connection[Any, Any], children: dict[int, Child], lifeline: i
     while True:
         for ready in wait([orders, *_watched(children)], _patience(children)):
             if ready is orders:
-                order: Order = pickle.loads(orders.recv_bytes())
-                children[order.number] = Child(order, (orders.fileno(),), lifeline)
+                match pickle.loads(orders.recv_bytes()):
+                    case Imports(modules):
+                        _import(modules)
+                    case order:
+                        children[order.number] = Child(order, (orders.fileno(),), lifeline)
         for number, child in list(children.items()):
             if (report := child.report()) is not None:
                 orders.send((number, report))
                 if report.ended != "stopped":
                     del children[number]
+
+
+def _import(modules: tuple[str, ...]) -> None:
+    for name in modules:
+        with suppress(ImportError):  # not all that is in `sys.modules` can be imported by its name
+            import_module(name)
 
 
 def _watched(children: dict[int, Child]) -> list[Any]:

@@ -90,6 +90,7 @@ class Trial:
                 f"{self._trouble(report)}{_printed(cell)}"
             )
         ran: Ran = report.value
+        self._forks.begin_with(ran.modules)
         return Whole(ran, self._world(cell, before, report))
 
     def kill(
