@@ -182,18 +182,23 @@ class Book:
         self.page.evaluate("() => { window.jupyterapp.commands.execute('notebook:run-all-cells') }")
 
     def run(self, cell: int) -> None:
-        """Start one cell."""
+        """Run one cell to its end."""
         self.page.evaluate(
-            "n => { const c = window.jupyterapp.shell.currentWidget.content; "
+            "async n => { const c = window.jupyterapp.shell.currentWidget.content; "
             "c.activeCellIndex = n; c.deselectAll(); "
-            "window.jupyterapp.commands.execute('notebook:run-cell') }",
+            "await window.jupyterapp.commands.execute('notebook:run-cell') }",
             cell,
         )
 
     def interrupt(self) -> None:
+        """Interrupt the kernel, and wait until it is idle: what is sent before that it drops."""
         self.page.evaluate(
             "async () => { await window.jupyterapp.shell.currentWidget.sessionContext"
             ".session.kernel.interrupt() }"
+        )
+        self.page.wait_for_function(
+            "() => window.jupyterapp.shell.currentWidget.sessionContext"
+            ".session.kernel.status === 'idle'"
         )
 
     def restart(self) -> None:

@@ -106,15 +106,17 @@ def test_a_rejection_takes_its_reason_to_the_model(
     assert charges(folder) == []
 
 
-def focus(page: Any, name: str, *, role: str = "BUTTON") -> None:
-    """Tab on until the focus is on something of that name."""
+FOCUSED = """() => {
+  const e = document.activeElement;
+  return [e.textContent.trim(), ...[...(e.labels || [])].map(each => each.textContent)];
+}"""
+
+
+def focus(page: Any, name: str) -> None:
+    """Press Tab until the focus is on something of that name."""
     for _ in range(80):
         page.keyboard.press("Tab")
-        focused = page.evaluate(
-            "() => { const e = document.activeElement; "
-            "return [e.tagName, (e.textContent || '').trim(), e.title || e.ariaLabel || ''] }"
-        )
-        if focused[0] == role and name in (focused[1], focused[2]):
+        if name in page.evaluate(FOCUSED):
             return
     raise AssertionError(f"the keyboard does not reach {name}")
 
