@@ -24,6 +24,7 @@ _OUR_OWN = (f"{_US}/stores/", f"{_US}/runtime/", "<frozen importlib")
 _NOT_THE_USERS = (
     _US + os.sep,
     "<frozen ",
+    "<string>",  # what the lab's own server was started with
     *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
 )
 _CHANGES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -58,7 +59,8 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """Something that a tool did, at its entry `number`. `target` is what it did it to.
+    """Something that a tool did, at its entry `number`: CPython's name of the `event`, and the
+    `target` that it did it to.
 
     `place` is None where no line of the user's own was on the way. `is_wrapped`: within a function
     that is `@idempotent`.
@@ -66,6 +68,7 @@ class Act:
 
     number: int
     tool: str
+    event: str
     target: str
     place: Place | None
     is_wrapped: bool
@@ -93,8 +96,8 @@ class Watch:
         frames = list(_frames(sys._getframe(1)))
         if not frames[0].f_code.co_filename.startswith(_OUR_OWN):
             wrapped = any(frame.f_code.co_filename == _REMEMBERED for frame in frames)
-            target = _target(event, given)
-            self.acts.append(Act(self._number, self._tool, target, _place(frames), wrapped))
+            what = event, _target(event, given)
+            self.acts.append(Act(self._number, self._tool, *what, _place(frames), wrapped))
 
 
 def _is_change(event: str, given: tuple[Any, ...]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from durable_nb.lab.acts import Act
+from durable_nb.lab.effects import COMMITS
 from durable_nb.lab.verdicts import Finding
 
 
@@ -36,4 +37,6 @@ def _to_wrap(act: Act, tool_function: str) -> str:
 def _names(act: Act, effect: str) -> bool:
     """Whether the effect, `PATH: what is new there`, is on what was acted upon."""
     name = effect.partition(": ")[0]
+    if name.startswith(COMMITS):
+        return act.event == "subprocess.Popen"
     return act.target.replace("\\", "/").endswith(name)

@@ -11,6 +11,9 @@ from pathlib import Path
 
 from durable_nb.workspace.footprint import is_of_a_store, look_in
 
+COMMITS = "commits of "
+"""How an effect on a repository begins."""
+
 _MOST = 1_048_576  # bytes of a file that are read as lines
 
 
@@ -52,7 +55,8 @@ def _news(path: str, was: Path | None, now: Path) -> Iterable[str]:
     text, before = _lines(now), [] if was is None else _lines(was)
     if text is None or before is None:
         return [f"{path}: {_digest(now)}"]
-    name = path if ".git" not in Path(path).parts else f"commits of {path.partition('.git')[0]}"
+    before_git, is_of_git, _ = path.partition(".git/")
+    name = f"{COMMITS}{before_git.rstrip('/') or '.'}" if is_of_git else path
     new = (Counter(text) - Counter(before)).elements()
     lost = (Counter(before) - Counter(text)).elements()
     found = [f"{name}: {line}" for line in new] + [f"{name}: no longer {line}" for line in lost]

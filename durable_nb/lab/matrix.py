@@ -57,6 +57,9 @@ def crash_matrix(
     `dry_run=True` makes the first run and lists the kills. The runs are in files of their own,
     gone afterwards; the agent's store is not touched. *Interrupt kernel* ends all children.
 
+    A death between the body of an `@idempotent` function and its result on disk is tried only where
+    the tool itself is one: nothing but the other side can tell what became of such a call.
+
     Raises `InvalidInput` for an agent that cannot be handed over, and for a run that does not come
     to its end without a kill.
     """

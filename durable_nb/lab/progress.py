@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import shutil
 import sys
 from collections.abc import Callable
 from html import escape
@@ -27,6 +28,8 @@ class Progress:
         if raised[0] is not None:
             self._note = "interrupted; no child is left"
             self._show(self)
+        if self._show is _write_over:
+            sys.stderr.write("\n")
 
     def begin(self, steps: int, note: str) -> None:
         """There are so many steps; `note` is what is to be known about them."""
@@ -65,7 +68,8 @@ def _screen() -> Callable[[Progress], object]:
 
 
 def _write_over(progress: Progress) -> None:
-    sys.stderr.write(f"\r\x1b[2K{progress}")
+    room = shutil.get_terminal_size().columns - 1
+    sys.stderr.write(f"\r\x1b[2K{str(progress)[:room]}")
     sys.stderr.flush()
 
 

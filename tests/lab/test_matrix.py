@@ -409,3 +409,42 @@ def children_of(folder: Path) -> list[str]:
     """The processes whose command line or directory leads to the folder's script."""
     found = subprocess.run(["ps", "-eo", "pid,args"], stdout=subprocess.PIPE, text=True).stdout
     return [line for line in found.splitlines() if str(folder) in line and "ps -eo" not in line]
+
+
+def test_commits_are_effects_and_what_runs_git_is_named(tmp_path: Path) -> None:
+    def git(*words: str) -> None:
+        who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+        subprocess.run(["git", *who, *words], check=True, stdout=subprocess.DEVNULL)
+
+    def work() -> str:
+        Path("b.txt").write_text("new")
+        git("add", ".")
+        git("commit", "--allow-empty", "-m", "second")
+        return "ok"
+
+    git("init", "-q", str(tmp_path))
+    git("-C", str(tmp_path), "commit", "--allow-empty", "-m", "first")
+    matrix = lab.crash_matrix(one_call(work), "Go", workdir=tmp_path)
+    assert verdicts(matrix) == {TOOL: {"after": "repeated"}}
+    assert "happened again: commits of .: commit: second" in str(matrix)
+    assert f"git, test_matrix.py:{git.__code__.co_firstlineno + 2}: make it" in str(matrix)
+
+
+def test_a_tool_without_a_line_of_the_users_own_is_named_itself(tmp_path: Path) -> None:
+    script = [call("bash", command="echo paid >> ledger"), "Done."]
+    tools = workspace.Workspace(tmp_path).tools()
+    agent = Agent("coder", ScriptedModel(script), tools, checkpointer=MemoryCheckpointer())
+    matrix = lab.crash_matrix(agent, "Go", workdir=tmp_path)
+    assert verdicts(matrix) == {"turn:0/tool:bash": {"after": "repeated"}}
+    assert "wrap the call of bash in a function that is @idempotent" in str(matrix)
+
+
+def test_an_async_tool_is_watched_like_any_other() -> None:
+    async def work() -> str:
+        with open("ledger", "a") as file:
+            file.write("charged\n")
+        return "ok"
+
+    matrix = lab.crash_matrix(one_call(work), "Go")
+    assert verdicts(matrix) == {TOOL: {"after": "repeated"}}
+    assert f"work, test_matrix.py:{work.__code__.co_firstlineno + 1}: move this" in str(matrix)
