@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from durable_nb.cli import agents, options, screen, shapes, text
 from durable_nb.cli.pauses import pause_text, ways_to_decide
+from durable_nb.core import written
 from durable_nb.core.explain import explain
 from durable_nb.core.nodes import open_pause
 from durable_nb.core.state import state_of
@@ -58,7 +59,7 @@ def add_fork(commands: options.Commands) -> None:
     options.add_agent(fork)
     fork.add_argument(
         "--at",
-        type=options.place,
+        type=written.place,
         metavar="NODE",
         help="a node or an entry's number; else the newest",
     )

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import json
-from datetime import timedelta
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from durable_nb.core.age import age as _age
+from durable_nb.core import written
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from durable_nb.stores.protocol import Checkpointer
 
     Command = Callable[[argparse.Namespace], int]
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+
+T = TypeVar("T")
 
 
 class Reference(NamedTuple):
@@ -96,39 +96,24 @@ def reference(text: str) -> Reference:
     return Reference(module, name)
 
 
-def json_value(text: str) -> object:
-    try:
-        return json.loads(text, parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not JSON; text needs quotes of its own, as in '\"text\"'"
-        ) from error
+def refusing(read: Callable[[str], T]) -> Callable[[str], T]:
+    """A reader whose own words say what is wrong with a value."""
+
+    def reader(text: str) -> T:
+        try:
+            return read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+
+    return reader
 
 
-def named_json(text: str) -> tuple[str, object]:
-    name, equals, value = text.partition("=")
-    if not (equals and name.isidentifier()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=JSON, such as amount=90")
-    return name, json_value(value)
-
-
-def age(text: str) -> timedelta:
-    try:
-        return _age(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def place(text: str) -> int | str:
-    """An entry's number, or a node."""
-    return int(text) if text.isascii() and text.isdigit() else text
+age = refusing(written.age)
+json_value = refusing(written.json_value)
+named_json = refusing(written.named_json)
 
 
 def count(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 on")
     return int(text)
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(constant)

@@ -79,6 +79,11 @@ def reject(desk: Desk, line: Namespace) -> Handle:
     return _decide(desk, line, Resume(approved=False, reason=line.note, by=line.by))
 
 
+def answer(desk: Desk, line: Namespace) -> Handle:
+    """What became of a call in doubt."""
+    return _decide(desk, line, line.outcome(by=line.by))
+
+
 def resume(desk: Desk, line: Namespace) -> Handle:
     """Go on with a run that died or failed, or with its conversation."""
     run = desk.run(line.id, line.agent)
@@ -192,6 +197,7 @@ COMMANDS: dict[str, Callable[[Desk, Namespace], object]] = {
     "resume": resume,
     "approve": approve,
     "reject": reject,
+    "answer": answer,
     "fork": fork_run,
     "diff": diff,
     "cancel": cancel,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, cast
 
 from durable_nb.core.decide import arguments_of
-from durable_nb.core.nodes import open_pause, pauses, status_of
+from durable_nb.core.nodes import Pending, open_pause, pauses, status_of
 from durable_nb.core.state import State
 from durable_nb.core.text import visible
 from durable_nb.model.decisions import Resume
@@ -101,8 +101,15 @@ def _that_waits(log: Log) -> str:
     """Which pause could be answered instead."""
     if (waits := open_pause(log)) is None:
         return "none is open"
-    run = f"{word(log.run.execution_id)} --pause {waits.number}"
-    return f"pause {waits.number} ({_asked(waits.reason)}) is open: %durable approve {run}"
+    return f"pause {waits.number} ({_asked(waits.reason)}) is open: {how_to_decide(waits)}"
+
+
+def how_to_decide(waits: Pending) -> str:
+    """What to type for the answer, or one of them, and what else there is."""
+    run = f"{word(waits.execution_id)} --pause {waits.number}"
+    if waits.asks == "in_doubt":
+        return f"%durable answer {run} --run-again (or --stop, or --happened JSON)"
+    return f"%durable approve {run} (or reject)"
 
 
 def answer_to(log: Log, pause: int | None) -> Answer | None:
@@ -113,11 +120,11 @@ def answer_to(log: Log, pause: int | None) -> Answer | None:
 
 def same(recorded: Answer, decision: Resume) -> bool:
     """Whether a decision says no more and no less than the recorded one. Who and why may differ."""
-    edited = dict(recorded.edited or {}), dict(decision.edited or {})
-    said = (recorded.approved, recorded.outcome), (decision.approved, decision.outcome)
-    return said[0] == said[1] and edited[0] == edited[1]
+    before = recorded.approved, recorded.outcome, recorded.result, dict(recorded.edited or {})
+    now = decision.approved, decision.outcome, decision.result, dict(decision.edited or {})
+    return before == now
 
 
 def already(recorded: Answer) -> str:
-    done = "approved" if recorded.approved else "rejected"
+    done = "answered" if recorded.outcome else "approved" if recorded.approved else "rejected"
     return f"{recorded.by} had {done} pause {recorded.pause} before; nothing was decided now."

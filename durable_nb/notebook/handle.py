@@ -6,12 +6,13 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from durable_nb.core.near import did_you_mean
-from durable_nb.core.nodes import Checkpoint, listing, status_of
+from durable_nb.core.nodes import Checkpoint, Pending, listing, open_pause, status_of
 from durable_nb.core.state import State, state_of
 from durable_nb.model.decisions import Resume
 from durable_nb.model.entries import End, Log
 from durable_nb.model.errors import DurableError, InvalidInput, RunIsLive, RunPaused
 from durable_nb.model.messages import Message
+from durable_nb.notebook.gates import how_to_decide
 from durable_nb.notebook.inspector.card import Inspector
 from durable_nb.notebook.inspector.diff import difference_of
 from durable_nb.notebook.local import LocalRun
@@ -211,7 +212,7 @@ def _no_output(log: Log, state: State) -> DurableError:
         case "paused":
             return RunPaused(
                 f"run {run} has no output yet: it waits for a person; decide on its card, or "
-                f"type %durable approve {run} --pause {state.number}"
+                f"type {how_to_decide(cast('Pending', open_pause(log)))}"
             )
         case "running":
             return RunIsLive(f"run {run} has no output yet: another process or thread drives it")

@@ -138,11 +138,11 @@ def _gate(log: Log, state: State, pause: Pause, look: Look) -> tuple[Part, ...]:
 
 
 def _in_doubt(log: Log, state: State) -> tuple[Part, ...]:
-    run = f"{log.run.execution_id!r}, pause={state.number}, resume_value=Resume"
+    answer = f"%durable answer {word(log.run.execution_id)} --pause {state.number}"
     typed = (
-        (f"agent.resume({run}.happened(result))", "it happened, and returned this"),
-        (f"agent.resume({run}.run_again())", "it did not happen"),
-        (f"agent.resume({run}.stop())", "nobody knows: end the run"),
+        (f"{answer} --happened JSON", "it happened, and returned this"),
+        (f"{answer} --run-again", "it did not happen"),
+        (f"{answer} --stop", "nobody knows: end the run"),
     )
     return _explained(state), Commands(typed)
 

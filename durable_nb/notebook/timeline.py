@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from durable_nb.core.calls import ModelCall, call_notes, came_of, model_calls
 from durable_nb.core.nodes import Checkpoint, checkpoints, shown_statuses
 from durable_nb.core.text import aligned, literal
-from durable_nb.model.entries import Answer, End, Entry, Log, Pause, Reentry, Row, ToolCall
+from durable_nb.model.entries import Answer, End, Entry, Log, Outcome, Pause, Reentry, Row, ToolCall
 from durable_nb.notebook.words import head
 
 DETAIL = 160  # characters of what was said in a row, or happened before
@@ -50,7 +50,15 @@ def tool_errors(log: Log) -> list[tuple[int, str]]:
 
 
 def verdict(answer: Answer) -> str:
-    return f"{'approved' if answer.approved else 'rejected'} by {answer.by}"
+    said = _OUTCOMES[answer.outcome] if answer.outcome else ""
+    return f"{said or ('approved' if answer.approved else 'rejected')} by {answer.by}"
+
+
+_OUTCOMES: Mapping[Outcome, str] = {
+    "happened": "said to have happened",
+    "run_again": "run again",
+    "stop": "stopped",
+}
 
 
 def paid_calls(log: Log) -> dict[int, ModelCall]:

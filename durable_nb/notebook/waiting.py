@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from durable_nb.core.nodes import open_pause, status_of
 from durable_nb.model.errors import DurableError, RunIsLive, RunPaused
+from durable_nb.notebook.gates import how_to_decide
 from durable_nb.notebook.words import word
 from durable_nb.runtime.ports import SYSTEM
 from durable_nb.stores.protocol import Readable
@@ -44,10 +45,8 @@ async def clicks_awaited(run: LocalRun, timeout: float | None) -> None:
 def still_waits(run: Log, why: str, then: str = "") -> RunPaused:
     """That a run waits for a person, and what to type."""
     name, waits = word(run.run.execution_id), open_pause(run)
-    pause = f" --pause {waits.number}" if waits else ""
-    return RunPaused(
-        f"run {name} waits for a person{why}; %durable approve {name}{pause} (or reject){then}"
-    )
+    how = how_to_decide(waits) if waits else f"%durable show {name}"
+    return RunPaused(f"run {name} waits for a person{why}; {how}{then}")
 
 
 class Watch:

@@ -105,7 +105,7 @@ def test_a_pause_that_the_run_never_had_is_refused_with_the_one_that_is_open(
     assert isinstance(error, InvalidInput)
     assert str(error) == (
         "run refund-1042 has no pause 7; pause 3 (manager) is open: "
-        "%durable approve refund-1042 --pause 3"
+        "%durable approve refund-1042 --pause 3 (or reject)"
     )
     assert store.get_last("refund-1042").number == 3
     bot = two_gates.names["bot"] = Agent("calm", ScriptedModel(["Done."]))

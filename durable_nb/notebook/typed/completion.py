@@ -10,7 +10,7 @@ import os
 import re
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from glob import escape, glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -81,8 +81,16 @@ def _words(
         wanted = [each for each in line.arguments if not each.is_option][len(places) :]
         if wanted:
             return _values(wanted[0], typed, places, names)
-    free = [each.name for each in options.values() if each.many or each.name not in before]
-    return _beginning(fragment, free)
+    return _beginning(fragment, [each.name for each in _free(options, before)])
+
+
+def _free(options: Mapping[str, Argument], before: Sequence[str]) -> Iterator[Argument]:
+    """The options that can still come."""
+    typed = [options[each] for each in before if each in options]
+    chosen = any(each.one_of for each in typed)
+    for each in options.values():
+        if each.many or not (each in typed or (each.one_of and chosen)):
+            yield each
 
 
 def _places(before: Sequence[str], options: Mapping[str, Argument]) -> list[str]:

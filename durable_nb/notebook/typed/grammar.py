@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 
 from durable_nb.core.retain import ENDED
 from durable_nb.lab.points import HOWS, WHENS
+from durable_nb.model.decisions import Resume
 from durable_nb.notebook.config import POLICIES
 
 Kind: TypeAlias = Literal[
@@ -25,6 +26,7 @@ Kind: TypeAlias = Literal[
     "frame",
     "variable",
     "edit",  # NAME=JSON
+    "happened",  # JSON
     "age",
     "seconds",
     "command",
@@ -44,6 +46,8 @@ class Argument:
     needed: bool = False
     many: bool = False
     dest: str = ""  # what it is called once it is read, if not by its name
+    means: object = True  # what a switch stands for
+    one_of: bool = False  # a line has exactly one of those that are
 
     @property
     def is_option(self) -> bool:
@@ -77,6 +81,28 @@ _EDIT = Argument(
     "--set", "run the tool with another argument", "NAME=JSON", "edit", many=True, dest="edits"
 )
 _PAUSE = Argument("--pause", "the number that its card shows", "N", kind="pause")
+_HAPPENED = Argument(
+    "--happened",
+    "it took effect, and this is what it returned",
+    "JSON",
+    kind="happened",
+    dest="outcome",
+    one_of=True,
+)
+_RUN_AGAIN = Argument(
+    "--run-again",
+    "it did not: run it, this once",
+    dest="outcome",
+    means=Resume.run_again,
+    one_of=True,
+)
+_STOP = Argument(
+    "--stop",
+    "nobody knows: cancel the run",
+    dest="outcome",
+    means=Resume.stop,
+    one_of=True,
+)
 _BY = Argument("--by", "who decides; else you", "NAME")
 _NOTE = Argument("--note", "the reason; the model reads it", "TEXT")
 _VARIABLE = Argument("-o", "a variable for what comes of it", "NAME", "variable", dest="name")
@@ -123,6 +149,13 @@ COMMANDS = (
     ),
     Line("approve", "say yes to what a run waits for", (_ID, _PAUSE, _BY, _NOTE, _EDIT, _AGENT)),
     Line("reject", "say no to what a run waits for", (_ID, _PAUSE, _BY, _NOTE, _AGENT)),
+    Line(
+        "answer",
+        "say what became of a call in doubt",
+        (_ID, _PAUSE, _HAPPENED, _RUN_AGAIN, _STOP, _BY, _AGENT),
+        "Text needs quotes of its own: --happened '\"sent at noon\"'. IPython takes { } of a line "
+        "for itself: write {{ and }} for the braces of JSON.",
+    ),
     Line(
         "fork",
         "branch a run at a step, under another id; the run itself stays as it is",

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from durable_nb.core.near import did_you_mean
 from durable_nb.core.nodes import open_pause
 from durable_nb.model.errors import DurableError, RunPaused, UnknownExecution
-from durable_nb.notebook.words import word
+from durable_nb.notebook.gates import how_to_decide
 from durable_nb.stores.open import default_store
 
 MANY = 500  # of the newest conversations are looked at for a name that was meant
@@ -33,6 +33,4 @@ def _hint(error: DurableError, execution_id: str) -> str:
     waits = open_pause(default_store().load(execution_id))
     if waits is None:  # somebody has just decided
         return ""
-    if waits.asks == "in_doubt":
-        return f"; %durable show {word(execution_id)} says how"
-    return f"; here: %durable approve {word(execution_id)} --pause {waits.number} (or reject)"
+    return f"; here: {how_to_decide(waits)}"

@@ -52,14 +52,20 @@ def of(line: Line) -> str:
 
 def _typed(line: Line) -> str:
     """The line with all that can be in it."""
-    words = (_in_brackets(each) for each in sorted(line.arguments, key=lambda each: each.is_option))
-    return " ".join((line.name, *words))
+    arguments = sorted(line.arguments, key=lambda each: each.is_option)
+    words = [_in_brackets(each) for each in arguments if not each.one_of]
+    one_of = " | ".join(_joined(each) for each in arguments if each.one_of)
+    return " ".join((line.name, *words, *[f"({one_of})"] * bool(one_of)))
 
 
 def _in_brackets(argument: Argument) -> str:
-    """What can be left out stands in brackets; an option's value stays on its line."""
-    text = argument.typed.replace(" ", _JOINED)
-    return text if argument.needed else f"[{text}]"
+    """What can be left out stands in brackets."""
+    return _joined(argument) if argument.needed else f"[{_joined(argument)}]"
+
+
+def _joined(argument: Argument) -> str:
+    """An option with its value, which stays on its line."""
+    return argument.typed.replace(" ", _JOINED)
 
 
 def _beside(typed: str, does: str, indent: int = 2) -> str:

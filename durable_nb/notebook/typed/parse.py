@@ -6,20 +6,21 @@ Never IPython's `UsageError`, which test runners for notebooks take for success.
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
 from keyword import iskeyword
 from typing import Any, NoReturn
 
-from durable_nb.core.age import age
+from durable_nb.core import written
 from durable_nb.core.near import did_you_mean
+from durable_nb.model.decisions import Resume
 from durable_nb.model.errors import InvalidInput
 from durable_nb.notebook import config
 from durable_nb.notebook.typed import manual
 from durable_nb.notebook.typed.grammar import COMMANDS, CRASH, RUN, SQL, Argument, Kind, Line
 
-IN_A_SHELL = ("answer", "doctor", "run", "tour")
+IN_A_SHELL = ("doctor", "run", "tour")
 
 
 class HelpAsked(Exception):
@@ -39,7 +40,12 @@ class _Parser(argparse.ArgumentParser):
         self._line = line
         self.add_argument("-h", "--help", action=_Help, nargs=0)
         for each in line.arguments:
-            _add(self, each)
+            _add(self._one_of if each.one_of else self, each)
+
+    @cached_property
+    def _one_of(self) -> argparse._ActionsContainer:
+        """Where options go of which a line has exactly one; argparse wants none without any."""
+        return self.add_mutually_exclusive_group(required=True)
 
     def format_help(self) -> str:
         return manual.of(self._line)
@@ -117,11 +123,12 @@ def _command(name: str, rest: Sequence[str]) -> Line:
     )
 
 
-def _add(parser: argparse.ArgumentParser, each: Argument) -> None:
+def _add(parser: argparse._ActionsContainer, each: Argument) -> None:
     """An argument of the grammar, in the words of argparse."""
     how: dict[str, Any] = {"dest": each.dest or each.name.strip("-").replace("-", "_").lower()}
     if each.is_option and not (each.takes or each.choices):
-        parser.add_argument(each.name, action="store_true", **how)
+        how |= {"action": "store_const", "const": each.means, "default": False}
+        parser.add_argument(each.name, **how)
         return
     how |= {"type": _READ.get(each.kind, str), "metavar": each.takes or None}
     how |= {"choices": each.choices or None}
@@ -150,27 +157,20 @@ def _variable(text: str) -> str:
     return text
 
 
-def _age(text: str) -> object:
-    try:
-        return age(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
+def _refusing(read: Callable[[str], object]) -> Callable[[str], object]:
+    """`read`, whose own words say what is wrong with a value."""
+
+    def reader(text: str) -> object:
+        try:
+            return read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+
+    return reader
 
 
-def _place(text: str) -> int | str:
-    return int(text) if text.isascii() and text.isdigit() else text
-
-
-def _edit(text: str) -> tuple[str, object]:
-    name, equals, value = text.partition("=")
-    try:
-        if not (name.isidentifier() and equals):
-            raise ValueError(text)
-        return name, json.loads(value)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(
-            f"takes NAME=JSON, such as --set amount=90 or --set 'note=\"text\"', not {text!r}"
-        ) from error
+def _happened(text: str) -> Callable[..., Resume]:
+    return partial(Resume.happened, written.json_value(text))
 
 
 _READ: Mapping[Kind, Callable[[str], object]] = {
@@ -178,7 +178,8 @@ _READ: Mapping[Kind, Callable[[str], object]] = {
     "page": _reader(int, "number"),
     "seconds": _reader(config.seconds, "number of seconds"),
     "variable": _reader(_variable, "variable's name"),
-    "age": _age,
-    "place": _place,
-    "edit": _edit,
+    "age": _refusing(written.age),
+    "place": written.place,
+    "edit": _refusing(written.named_json),
+    "happened": _refusing(_happened),
 }
