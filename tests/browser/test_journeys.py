@@ -6,11 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
 
 from tests.browser.conftest import Book, Lab
 from tests.browser.test_approval import charges, focus, opened
-from tests.notebook.test_kernels import AGENT, CELL
+from tests.notebook.test_kernels import AGENT, CELL, notebook_of
 
 pytestmark = pytest.mark.timeout(200)
 
@@ -123,3 +124,13 @@ def test_an_interrupt_in_a_model_call_leaves_a_card_that_says_how_to_go_on(
     book.button(1, "Approve").click()
     book.until(1, "✓ completed")
     assert charges(folder) == ["1042 500"]
+
+
+def test_run_all_goes_on_past_a_cell_that_may_fail(page: Any, lab: Lab, folder: Path) -> None:
+    book = notebook_of(AGENT, "%durable show nothing", "print('went on')")
+    book.cells[1].metadata.tags = ["raises-exception"]
+    nbformat.write(book, folder / "fails.ipynb")
+    opened = Book(page, lab, folder / "fails.ipynb")
+    opened.run_all()
+    opened.until(2, "went on")
+    assert opened.outputs(1)[-1]["ename"] == "UnknownExecution"
