@@ -106,8 +106,10 @@ def _differences(before: Point, after: Point, found: Sequence[Change]) -> Iterat
             yield Lines(f"{each.key}, {each.how}", tuple(line_changes(each)))
     if len(found) > CHANGES:
         yield Say(f"… and {len(found) - CHANGES} more differences.")
-    numbers = f"{before.number}, {after.number}"
-    frame = f"h = %durable show {word(before.execution_id)}   then   h.diff({numbers})"
+    steps = f"{before.number}, {after.number}"
+    if after.execution_id != before.execution_id:
+        steps += f", other={after.execution_id!r}"
+    frame = f"h = %durable show {word(before.execution_id)}   then   h.diff({steps})"
     again = diff_command(_place(before), _place(after))
     yield Commands(((again, "again"), (frame, "all of it, as a DataFrame")))
 
