@@ -38,6 +38,10 @@ def elapsed(microseconds: int) -> str:
 
 
 def word(text: str) -> str:
-    """The text as one word of a magic's line: quoted for our parser, and safe from IPython, which
-    expands `{name}` everywhere and `$name` outside of single quotes."""
-    return shlex.quote(text).replace("{", "{{").replace("}", "}}")
+    """The text as one word of a magic's line: quoted for our parser, to which `-x` alone is an
+    option, and safe from IPython, which expands `{name}` everywhere and `$name` outside of single
+    quotes."""
+    quoted = shlex.quote(text)
+    if quoted == text and text.startswith("-"):
+        quoted = f"'{text}'"
+    return quoted.replace("{", "{{").replace("}", "}}")

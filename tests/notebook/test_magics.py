@@ -24,7 +24,8 @@ from durable_nb import (
 from durable_nb.notebook.commands import COMMANDS
 from durable_nb.notebook.typed import manual
 from durable_nb.notebook.typed.grammar import COMMANDS as LINES
-from durable_nb.notebook.typed.parse import command_line
+from durable_nb.notebook.typed.parse import command_line, words
+from durable_nb.notebook.words import word
 from tests.notebook.conftest import ANSWER, Notebook
 from tests.support.ledger import Ledger
 
@@ -295,3 +296,19 @@ def test_a_hole_of_the_line_that_nothing_fills_is_named(
     assert isinstance(error, InvalidInput)
     assert says in str(error)
     assert not store.runs()
+
+
+@pytest.mark.parametrize("name", ["-lead", "--id", "-5%", "it's", "a;b", "{x}", "$x", "both ' \""])
+def test_what_a_card_says_to_type_works_whatever_the_run_is_called(
+    notebook: Notebook, bot: Agent, name: str
+) -> None:
+    bot.run("Refund order 1042", execution_id=name)
+    ran = notebook(f"%durable approve {word(name)} --pause 3 --note '-5%'")
+    assert (ran.error, ran.value.execution_id, ran.value.status) == (None, name, "completed")
+
+
+def test_words_are_read_in_one_go_however_long_they_are() -> None:
+    assert words(f"a 'b {'c' * 3_000_000}' d\"'\"e'\"' ''")[2:] == ["d'e\"", ""]
+    for opened in ("it's", 'a \'b "c" d', "\"'"):
+        with pytest.raises(InvalidInput, match="opens a quote"):
+            words(opened)

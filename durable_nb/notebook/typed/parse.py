@@ -6,6 +6,7 @@ Never IPython's `UsageError`, which test runners for notebooks take for success.
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
@@ -46,6 +47,9 @@ class _Parser(argparse.ArgumentParser):
     def _one_of(self) -> argparse._ActionsContainer:
         """Where options go of which a line has exactly one; argparse wants none without any."""
         return self.add_mutually_exclusive_group(required=True)
+
+    def _parse_optional(self, arg_string: str) -> Any:
+        return None if isinstance(arg_string, Quoted) else super()._parse_optional(arg_string)
 
     def format_help(self) -> str:
         return manual.of(self._line)
@@ -88,17 +92,31 @@ def sql_line(line: str) -> argparse.Namespace:
     return parsed
 
 
+class Quoted(str):
+    """A word that begins with a quote: never an option, whatever it begins with then."""
+
+    __slots__ = ()
+
+
 def words(line: str) -> list[str]:
     """The words of a line. Quotes group; a backslash is a character like any other."""
-    lexer = shlex.shlex(line, posix=True, punctuation_chars=False)
-    lexer.whitespace_split, lexer.escape, lexer.commenters = True, "", ""
-    try:
-        return list(lexer)
-    except ValueError as error:
+    found = [each[0] for each in _WORD.finditer(line)]
+    if any(_PART.sub("", each) for each in found):
         raise InvalidInput(
             f"{line.strip()!r} opens a quote that it does not close; put the text with the quote "
             "in it between quotes of the other kind"
-        ) from error
+        )
+    return [_unquoted(each) for each in found]
+
+
+_WORD = re.compile(r"""(?:'[^']*'|"[^"]*"|['"].*|[^ \t\r\n'"])+""", re.DOTALL)
+_PART = re.compile(r"""'[^']*'|"[^"]*"|[^'"]+""")
+
+
+def _unquoted(typed: str) -> str:
+    parts = _PART.findall(typed)
+    plain = "".join(each[1:-1] if each[0] in "'\"" else each for each in parts)
+    return Quoted(plain) if typed[0] in "'\"" else plain
 
 
 def without_semicolon(line: str) -> tuple[str, bool]:
