@@ -57,7 +57,7 @@ class Card:
         self.look = look
         self._inside = inside
         self._id = f"durable-{secrets.token_hex(8)}"
-        self._drawn: dict[str, str] = {}
+        self._drawn: Portrait | None = None
         self._quiet = quiet
         self._buttons: Controls | None = None
         self._had_buttons = False
@@ -77,10 +77,9 @@ class Card:
     def draw(self, portrait: Portrait) -> None:
         if self._quiet and not self._shown and portrait.tone not in ("amber", "red"):
             return
-        drawn = bundle(portrait)
-        if drawn != self._drawn:
-            publish(drawn, self._id, update=self._shown or self._placed)
-            self._drawn = drawn
+        if portrait != self._drawn:  # what is drawn depends on nothing else, and takes longer
+            publish(bundle(portrait), self._id, update=self._shown or self._placed)
+            self._drawn = portrait
 
     def ask(self, question: Question, run: Decider) -> None:
         if not self._shown:
@@ -123,7 +122,7 @@ class Card:
 
     @property
     def _shown(self) -> bool:
-        return bool(self._drawn)
+        return self._drawn is not None
 
     @property
     def _buttons_id(self) -> str:
