@@ -13,12 +13,14 @@ from durable_nb.core.explain import call_text, explain
 from durable_nb.core.nodes import Checkpoint, checkpoints, shown_statuses, status_of
 from durable_nb.core.state import State, state_of
 from durable_nb.model.entries import Answer, End, Entry, Log, Pause, Reentry, ToolCall
+from durable_nb.stores.waiting import what_waits
 
 if TYPE_CHECKING:
     from durable_nb.stores.protocol import EffectRow, RunStatus, Session
 
 T = TypeVar("T")
 
+_FAILED = 1
 _PROMPT = 60  # characters of a prompt in a list
 
 
@@ -90,17 +92,19 @@ def _latest(item: RunStatus | Session) -> tuple[str, str]:
 
 def _pending(chosen: argparse.Namespace) -> int:
     store = options.store_of(chosen)
-    waiting = store.list_pending_interrupts()
+    waiting, damaged = what_waits(store)
+    for broken in damaged:
+        screen.say(f"StoreCorrupt: {broken.error}")
     if chosen.json:
         screen.show_json([shapes.record(each) for each in waiting])
-        return 0
+        return _FAILED if damaged else 0
     for each in waiting:
         sentence = explain(state_of(store.load(each.execution_id)))
         screen.show(pause_text(each, sentence))
         screen.show("".join(f"  {way}\n" for way in ways_to_decide(each, chosen)))
-    if not waiting:
+    if not (waiting or damaged):
         screen.say(f"nothing waits for a person in {store!r}")
-    return 0
+    return _FAILED if damaged else 0
 
 
 def _show(chosen: argparse.Namespace) -> int:

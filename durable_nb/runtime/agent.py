@@ -27,6 +27,7 @@ from durable_nb.runtime.result import RunResult
 from durable_nb.runtime.tools import Toolbox
 from durable_nb.stores.open import default_store
 from durable_nb.stores.protocol import Checkpointer, Lease
+from durable_nb.stores.waiting import what_waits
 
 if TYPE_CHECKING:
     import pydantic_ai.models
@@ -213,15 +214,16 @@ class Agent:
         end. One that somebody else goes on with meanwhile is theirs.
         """
         due = self.ports.clock()
+        waiting, damaged = what_waits(self.checkpointer)
         expired = [
             pending.execution_id
-            for pending in self.checkpointer.list_pending_interrupts()
+            for pending in waiting
             if pending.agent == self.name
             and pending.expires_at is not None
             and pending.expires_at <= moment(due)
         ]
         results: list[RunResult] = []
-        refused: list[DurableError] = []
+        refused: list[DurableError] = [each.error for each in damaged if each.agent == self.name]
         for execution_id in expired:
             try:
                 results.append(self.resume(execution_id))

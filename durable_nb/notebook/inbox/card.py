@@ -23,6 +23,7 @@ from durable_nb.notebook.inbox.page import Shown, Waiting, overview
 from durable_nb.notebook.inbox.row import Row
 from durable_nb.notebook.markup import alert
 from durable_nb.runtime.ports import SYSTEM
+from durable_nb.stores.waiting import what_waits
 
 if TYPE_CHECKING:
     from ipywidgets import Button
@@ -193,10 +194,9 @@ class Bar:
 
 def waiting_in(store: Checkpointer) -> list[Waiting]:
     """What waits in a store, the oldest first."""
-    found = [
-        Waiting(each.execution_id, each.agent, each.asks, each.created_at)
-        for each in store.list_pending_interrupts()
-    ]
+    pauses, damaged = what_waits(store)
+    found = [Waiting(each.execution_id, each.agent, each.asks, each.created_at) for each in pauses]
+    found += [Waiting(each.execution_id, each.agent, "damaged", each.since) for each in damaged]
     found += [
         Waiting(each.execution_id, each.agent, "crashed", each.updated_at)
         for each in store.runs()

@@ -19,7 +19,8 @@ _AGES = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A run that waits: for a person, or, `crashed`, for somebody to go on with it."""
+    """A run that waits: for a person, or, `crashed`, for somebody to go on with it. One that is
+    `damaged` waits for a copy of its store."""
 
     execution_id: str
     agent: str
@@ -94,6 +95,7 @@ _KINDS: Mapping[str, str] = {
     "approval": "to approve",
     "in_doubt": "in doubt",
     "crashed": "died in a step",
+    "damaged": "cannot be read",
 }
 
 

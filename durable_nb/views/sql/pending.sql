@@ -1,10 +1,11 @@
 -- A row a pause that waits: one that is its run's newest entry, as an answer or an end comes after.
+-- One that is damaged has neither reason nor context.
 select
   execution_id,
   number,
   agent,
-  body ->> '$.reason' as reason,
-  (body -> '$.context')::varchar as context,
+  try(body ->> '$.reason') as reason,
+  try((body -> '$.context')::varchar) as context,
   'turn:' || turn || '/tool:' || tool as node_id,
   tool,
   make_timestamptz(moment) as created_at
