@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from durable_nb.core.near import did_you_mean
 from durable_nb.model.errors import InvalidInput, UnknownAgent
 
 if TYPE_CHECKING:
     from durable_nb.runtime.agent import Agent
+    from durable_nb.stores.protocol import Checkpointer
 
 
 def defined(names: Mapping[str, Any]) -> dict[str, Agent]:
@@ -23,6 +24,18 @@ def defined(names: Mapping[str, Any]) -> dict[str, Agent]:
         if isinstance(value, module.Agent) and not variable.startswith("_"):
             found.setdefault(id(value), (variable, value))
     return dict(found.values())
+
+
+def store_of(value: object) -> Checkpointer | None:
+    """The store that a variable's value is, or that the agent which it is keeps its runs in."""
+    if isinstance(value, type):
+        return None
+    try:
+        store = getattr(value, "checkpointer", value)
+        is_one = callable(getattr(store, "list_pending_interrupts", None))
+    except Exception:  # noqa: BLE001  # an object of anybody's, whose attributes raise anything
+        return None
+    return cast("Checkpointer", store) if is_one else None
 
 
 def find(names: Mapping[str, Any], wanted: str) -> Agent:

@@ -7,7 +7,7 @@ from argparse import Namespace
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from durable_nb.core.nodes import status_of
 from durable_nb.model.decisions import Resume
@@ -28,8 +28,6 @@ from durable_nb.stores.open import default_store, open_store, use_store
 if TYPE_CHECKING:
     import pandas as pd
 
-    from durable_nb.stores.protocol import Checkpointer
-
 
 def runs(desk: Desk, line: Namespace) -> pd.DataFrame:
     """All runs, newest first, as people read them: times to the second, tags as a list."""
@@ -48,10 +46,8 @@ def pending(desk: Desk, line: Namespace) -> Inbox:
 
 def use(desk: Desk, line: Namespace) -> None:
     """Choose the store by path, or by a variable that holds a store or an agent with one."""
-    value = desk.names.get(line.target)
-    value = getattr(value, "checkpointer", value)
-    is_store = callable(getattr(value, "list_pending_interrupts", None))
-    store = cast("Checkpointer", value) if is_store else open_store(line.target)
+    store = agents.store_of(desk.names.get(line.target))
+    store = open_store(line.target) if store is None else store
     _refuse_without_folder(getattr(store, "path", None))
     said = store_line(store)  # reads it, so that a path that cannot be a store is refused now
     use_store(store)

@@ -245,3 +245,20 @@ def test_unloading_takes_it_back(notebook: Notebook, store: Checkpointer) -> Non
     notebook("%load_ext durable_nb")
     notebook("%reload_ext durable_nb")
     assert offers(notebook, "%durable pen") == ["pending"]
+
+
+def test_a_variable_whose_attributes_raise_or_a_class_of_stores_is_no_store(
+    notebook: Notebook,
+) -> None:
+    class Lazy:
+        def __getattr__(self, name: str) -> object:
+            raise RuntimeError(name)
+
+    notebook.names.update(lazy=Lazy(), kind=MemoryCheckpointer, kept=MemoryCheckpointer())
+    offered = offers(notebook, "%durable use ")
+    assert "kept" in offered
+    assert not {"lazy", "kind"} & set(offered)
+    for path in ("a\0b", "~\0", "\0/x"):
+        assert offers(notebook, f"%durable export {path}") == []
+    assert notebook("%durable use kind").error is None
+    assert default_store().path.name == "kind"

@@ -52,7 +52,7 @@ def offer(text: str, cursor_line: int, column: int, names: Mapping[str, Any]) ->
             return Offer(*of_query(text, typed, names)) if body_of["magic"] == SQL.name else None
         found = _OURS.fullmatch(typed)
         return None if found is None else _of_line(found["magic"], found["line"], names)
-    except (DurableError, sqlite3.Error, OSError, UnicodeError):
+    except (DurableError, sqlite3.Error, OSError, ValueError):
         return None  # an unreadable store, a quote that is still open: nothing to offer
 
 
@@ -181,11 +181,7 @@ def _stores(typed: str, run: str, names: Mapping[str, Any]) -> Sequence[str]:
     holders = [
         name
         for name, value in list(names.items())
-        if not name.startswith("_")
-        and callable(
-            getattr(getattr(value, "checkpointer", value), "list_pending_interrupts", None)
-        )
-        and not isinstance(value, type)
+        if not name.startswith("_") and agents.store_of(value) is not None
     ]
     return (*_beginning(typed, holders), *_paths(typed, run, names))
 
