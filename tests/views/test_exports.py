@@ -74,6 +74,10 @@ def test_a_path_with_a_suffix_is_a_copy_that_works_as_a_store(tmp_path: Path) ->
         ("out.parquet", InvalidInput, "name a folder, such as .*out$"),
         ("copy.sqlite3", InvalidInput, "is not a file"),
         ("missing/folder/tables", StoreUnusable, "cannot be written"),
+        ("x" * 300, StoreUnusable, "cannot be written"),
+        ("a\0b", StoreUnusable, "cannot be written"),
+        ("a\0b.sqlite3", StoreUnusable, "cannot be written"),
+        ("\ud800", StoreUnusable, "cannot be written"),
     ],
 )
 def test_what_cannot_be_exported_leaves_nothing(
