@@ -123,7 +123,9 @@ def _at_a_pause(run: LocalRun, how: Decided) -> None:
     if how.on_pause == "stop" and status == "paused":
         raise still_waits(log, "", ", then run this cell again")
     if how.on_pause == "wait" and how.timeout is not None and status in ("paused", "running"):
-        with run.saying(f"This cell waits {how.timeout:g} s for a decision from {_ELSEWHERE}."):
+        with run.faces.saying(
+            f"This cell waits {how.timeout:g} s for a decision from {_ELSEWHERE}."
+        ):
             wait_for_decision(run, how.timeout)
 
 

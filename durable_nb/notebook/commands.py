@@ -101,7 +101,7 @@ def cancel(desk: Desk, line: Namespace) -> Handle:
     run = desk.run(line.id)
     if status_of(run.log()) != "cancelled":
         run.cancel(by=line.by or SYSTEM.user())
-    run.show(Look())
+    run.faces.show(Look())
     return desk.drawn(run)
 
 

@@ -77,8 +77,8 @@ class Desk:
         if here != self._agents:
             self._agents = here
             for run in list(self._runs.values()):
-                if run.lacks_agent:
-                    run.redraw()
+                if run.faces.lacks_agent:
+                    run.faces.redraw()
 
     def drawn(self, run: LocalRun) -> Handle:
         """The handle of a run whose card the running cell shows."""

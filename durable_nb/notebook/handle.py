@@ -158,7 +158,7 @@ class Handle:
 
     def card(self) -> Handle:
         """The run's card in this cell."""
-        self._run.show(Look())
+        self._run.faces.show(Look())
         return self._drawn()
 
     def frame(self, of: str = "steps") -> pd.DataFrame:
@@ -179,7 +179,7 @@ class Handle:
         return difference_of(self._run.store, self.execution_id, a, b, other=other).df
 
     def _decide(self, decision: Resume, pause: int | None) -> Handle:
-        self._run.decide(decision, self._run.shown if pause is None else pause)
+        self._run.decide(decision, self._run.faces.pause if pause is None else pause)
         return self._drawn()
 
     async def _awaited(self) -> Handle:

@@ -84,8 +84,8 @@ def _is_over(run: LocalRun, crashed: Callable[[], None] | None) -> bool:
         crashed()
         return _is_over(run, crashed)
     over = status not in ("paused", "running")
-    if over or (status == "paused" and log.rows[-1].number != run.shown):
-        run.redraw()
+    if over or (status == "paused" and log.rows[-1].number != run.faces.pause):
+        run.faces.redraw()
     return over
 
 
@@ -101,12 +101,12 @@ def _too_late(run: LocalRun, timeout: float) -> DurableError:
 
 
 def _refuse_in_vain(run: LocalRun, timeout: float | None) -> None:
-    if run.shown is None:
+    if run.faces.pause is None:
         return
-    if not run.screen.clicks_while_awaiting():
+    if not run.faces.screen.clicks_while_awaiting():
         why = ", and with ipykernel 6 no click arrives while a cell awaits it; click between cells"
         raise still_waits(run.log(), why)
-    if timeout is None and not run.screen.clickable():
+    if timeout is None and not run.faces.screen.clickable():
         why = (
             ", and nobody is here to click; say how long to watch for somebody elsewhere: wait(60)"
         )

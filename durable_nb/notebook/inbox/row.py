@@ -46,16 +46,16 @@ class Row:
         if self._box is None:
             self._card, self._heard, self._box = HTML(), HTML(), VBox()
             self._place()
-            self._run.redraw()
+            self._run.faces.redraw()
         return self._box
 
     def put_up(self) -> None:
         """Have the run draw it from now on."""
-        self._run.put_row(self)
+        self._run.faces.put_row(self)
 
     def take_down(self) -> None:
         """Leave nothing of it in the kernel."""
-        self._run.take_row(self)
+        self._run.faces.take_row(self)
         self.erase_buttons()
         if self._box is not None:
             discard(self._box)

@@ -70,14 +70,14 @@ class Inspector:
         """Draw it in the cell that is running. Raises `InvalidInput` for a page or step that is
         not there."""
         page_of(self._run.log(), self._page, self._step)
-        self._run.put(self._card)
-        if self._run.screen.clickable():
+        self._run.faces.put(self._card)
+        if self._run.faces.screen.clickable():
             self._add_controls()
 
     def turn_to(self, page: int) -> None:
         """Show another page."""
         self._page, self._step = page, None
-        self._run.redraw()
+        self._run.faces.redraw()
 
     def fork(self, place: Place) -> None:
         """Claim a fork now, let a thread drive it, and show it below."""
@@ -88,12 +88,12 @@ class Inspector:
         note = fork_says(self._run.log(), number)
         started = start_fork(self._run.agent(), source, at=number, execution_id=name)
         if self._forked is not None:
-            self._forked.take_away(self._room)
+            self._forked.faces.take_away(self._room)
         self._forked = self._run.beside(name)
         self._room.look = Look(notes=(f"Forked from {source} at step {number}. {note}",))
-        self._forked.put(self._room)
+        self._forked.faces.put(self._room)
         self._forked.drive_behind(started)
-        self._run.redraw()
+        self._run.faces.redraw()
 
     def cancel(self) -> None:
         from durable_nb.runtime.ports import SYSTEM
