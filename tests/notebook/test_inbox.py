@@ -545,3 +545,27 @@ def test_a_row_stays_short_however_long_the_reason_is(
     ran = clicker.sees(notebook("%durable pending"))
     assert len(the_text(ran)) < 5_000
     assert len(clicker.html) < 20_000
+
+
+def test_a_call_without_arguments_can_be_given_those_that_its_tool_takes(
+    notebook: Notebook, clicker: Clicker, store: Checkpointer
+) -> None:
+    def report(days: int = 7) -> str:
+        """Report."""
+        return f"{days} days" if interrupt("send it?").approved else "left"
+
+    def bare() -> str:
+        """Do it."""
+        return "done" if interrupt("do it?").approved else "left"
+
+    for tool in (report, bare):
+        agent = Agent(tool.__name__, ScriptedModel([call(tool.__name__), "x"]), [tool])
+        notebook.names[tool.__name__] = agent
+        agent.run("hello", execution_id=tool.__name__)
+    clicker.sees(notebook("%durable pending"))
+    assert clicker.buttons == ["Refresh", *_GATE, "Approve", "Reject"]
+    clicker.click("Edit…")
+    clicker.fill("whether days of the call in report is given", "a value")
+    clicker.fill("days of the call in report", 30)
+    clicker.click("Review")
+    assert "days: (left out) → 30" in clicker.html

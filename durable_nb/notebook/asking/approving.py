@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from durable_nb.core.explain import call_text
 from durable_nb.core.text import visible
 from durable_nb.model.decisions import Resume
+from durable_nb.model.errors import DurableError
 from durable_nb.notebook.asking.deciding import Deciding
 from durable_nb.notebook.asking.forms import edit_lines
 from durable_nb.notebook.parts import Say
@@ -45,8 +46,19 @@ class Approving:
         no = self._panel.button("Reject", self._reject, late=not armed)
         does = "Edit the arguments before approving"
         edit = self._panel.button("Edit…", self._edit, does=does, late=not armed)
-        offered = (edit,) if self._deciding.question.arguments else ()
+        offered = (edit,) if self._has_arguments() else ()
         self._panel.show(yes, no, *offered, self._note)
+
+    def _has_arguments(self) -> bool:
+        """Whether there is something to edit: what the call has, or what its tool could be given."""
+        question = self._deciding.question
+        try:
+            return bool(
+                question.arguments
+                or self._deciding.run.tool(question.tool).schema.get("properties")
+            )
+        except DurableError:  # no such tool, or no agent: what is clicked says so
+            return False
 
     def _approve(self, edits: Mapping[str, object] | None = None) -> None:
         def decide() -> Resume:
@@ -67,7 +79,9 @@ class Approving:
 
     def _edit_in(self, form: Form) -> None:
         review = self._panel.button("Review", lambda: self._review(form), style="primary")
-        self._panel.show(form.box, review, self._back(), focus=form.inputs[0].whole)
+        self._panel.show(
+            form.box, review, self._back(), focus=form.inputs[0].whole if form.inputs else review
+        )
 
     def _review(self, form: Form) -> None:
         """Show what would change. Nothing is sent by the click that asks for this."""
