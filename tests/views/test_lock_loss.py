@@ -14,12 +14,13 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from durable_nb import SQLiteCheckpointer, call, views
+from durable_nb import Agent, ScriptedModel, SQLiteCheckpointer, call, tool, views
 from durable_nb.notebook.typed.grammar import COMMANDS, Argument
 from tests.views.runs import a_run_of_every_status, bot
 
@@ -38,8 +39,15 @@ TYPED: Mapping[str, str] = {
     "path": "copied.sqlite3",
     "age": "1d",
 }
-RUN_OF = {"approve": "waits", "reject": "waits-2", "resume": "broken", "cancel": "waits-3"}
-WRITE = {"approve", "reject", "resume", "fork", "cancel", "prune"}
+RUN_OF = {
+    "approve": "waits",
+    "reject": "waits-2",
+    "resume": "broken",
+    "cancel": "waits-3",
+    "answer": "doubt",
+}
+ALSO_TYPED = {"answer": "--stop"}
+WRITE = {"answer", "approve", "reject", "resume", "fork", "cancel", "prune"}
 MORE = {
     "load_ext": "%unload_ext durable_nb\n%load_ext durable_nb",
     "the inspector's next page": "%durable show long\nclick('◂ Older steps')",
@@ -72,6 +80,7 @@ def cells() -> dict[str, tuple[str, bool]]:
     found = {f"views.{name}": (_called(name), False) for name in views.__all__}
     for line in COMMANDS:
         words = [_typed(line.name, each) for each in line.arguments if each.needed]
+        words.append(ALSO_TYPED.get(line.name, ""))
         written = " ".join([f"%durable {line.name}", *words])
         found[f"%durable {line.name}"] = written, line.name in WRITE
     found.update({name: (source, False) for name, source in MORE.items()})
@@ -102,8 +111,21 @@ SETUP = """
 from durable_nb import call, views
 from durable_nb.stores.open import default_store
 from tests.views.runs import bot
+from tests.views.test_lock_loss import doubtful
+other = doubtful(default_store())
 agent = bot(default_store(), call("refund", order="1042", amount=20), "Done.")
 """
+
+
+def pay() -> str:
+    """Die."""
+    raise KeyboardInterrupt
+
+
+def doubtful(store: SQLiteCheckpointer) -> Agent:
+    """An agent whose tool dies, and asks about it."""
+    tools = [tool(on_crash="ask")(pay)]
+    return Agent("doubtful", ScriptedModel([call("pay"), "Done."]), tools, checkpointer=store)
 
 
 def a_store(path: Path) -> None:
@@ -114,6 +136,9 @@ def a_store(path: Path) -> None:
     for name in ("waits-2", "waits-3"):
         bot(store, large).run("Refund order 1042", execution_id=name)
     bot(store, *[small] * 40, "Done.").run("Refund them all", execution_id="long")
+    with suppress(KeyboardInterrupt):
+        doubtful(store).run("Pay", execution_id="doubt")
+    doubtful(store).resume("doubt")
     store.close()
 
 
