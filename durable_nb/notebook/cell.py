@@ -49,8 +49,11 @@ def run_cell(desk: Desk, line: Namespace, body: str, *, how: Decided, cell: str 
         _start(run, agent, prompt, (*notes, *_own(line.new, base)), quiet=how.quiet)
     else:
         run.forward(notes, quiet=how.quiet)
+    handle = desk.drawn(run)
+    if line.name is not None:
+        desk.names[line.name] = handle  # also where a pause stops the cell
     _at_a_pause(run, how)
-    return desk.drawn(run)
+    return handle
 
 
 def _check(line: Namespace, how: Decided) -> None:

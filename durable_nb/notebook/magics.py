@@ -127,8 +127,7 @@ class DurableMagics(Magics):
         how = self._decided(
             on_pause=parsed.on_pause, timeout=parsed.timeout, quiet=parsed.quiet or None
         )
-        handle = run_cell(self.desk, parsed, cell, how=how, cell=self._cell_id())
-        return self._named(parsed.name, handle)
+        return run_cell(self.desk, parsed, cell, how=how, cell=self._cell_id())
 
     def _look(self, line: str) -> object:
         from durable_nb.notebook.commands import COMMANDS

@@ -158,6 +158,18 @@ def test_a_wait_for_a_run_that_somebody_drives_says_that_it_goes_on(notebook: No
         assert "still works after 0.2 s; it goes on by itself" in str(error)
 
 
+def test_the_handle_is_there_also_where_a_pause_stopped_the_cell(
+    notebook: Notebook, bot: Agent, effects: Ledger
+) -> None:
+    for waits in ("--on-pause stop", "--on-pause wait --timeout 0.2"):
+        notebook.names.pop("h", None)
+        stopped = notebook(CELL.replace("-o h", f"-o h {waits}"))
+        assert isinstance(stopped.error, RunPaused)
+        assert notebook("h.status").value == "paused"
+    assert notebook("h.approve().output").value == ANSWER
+    assert effects.lines == ["1042 500"]
+
+
 @pytest.mark.parametrize("memory", [False, True])
 def test_a_store_is_looked_at_again_only_when_something_happened(
     notebook: Notebook, store: Checkpointer, memory: bool
