@@ -58,11 +58,16 @@ def store_line(store: Checkpointer) -> str:
     return _of_store(store).line
 
 
-def _of_store(store: Checkpointer) -> Told:
+def store_name(store: Checkpointer) -> str:
+    """Its path, or what else it says of itself."""
     path: Path | None = getattr(store, "path", None)
+    return repr(store) if path is None else _name(path)
+
+
+def _of_store(store: Checkpointer) -> Told:
     statuses = Counter(run.status for run in store.runs())
     counts = Counts(statuses.total(), statuses["paused"], statuses["crashed"])
-    return _told(repr(store) if path is None else _name(path), counts)
+    return _told(store_name(store), counts)
 
 
 def _is_missing(path: Path) -> bool:

@@ -12,12 +12,12 @@ from durable_nb.model.errors import (
     AgentMismatch,
     ExecutionExists,
     InvalidInput,
-    UnknownExecution,
 )
 from durable_nb.notebook import agents
 from durable_nb.notebook.desk import Desk
 from durable_nb.notebook.handle import Handle
 from durable_nb.notebook.portrait import NOTEBOOK, prompt_of
+from durable_nb.notebook.reading import stored
 from durable_nb.notebook.screen import notebook_name
 from durable_nb.notebook.typed.prompt import automatic_id, fill
 from durable_nb.notebook.waiting import still_waits, wait_for_decision
@@ -40,7 +40,7 @@ def run_cell(desk: Desk, line: Namespace, body: str, *, how: Decided, cell: str 
     prompt = fill(body, desk.names)
     base = automatic_id(agent.name, prompt) if line.id is None else line.id
     execution_id = _free(base) if line.new else base
-    log = _stored(execution_id)
+    log = stored(default_store(), execution_id)
     if log is not None:
         _refuse_another(log, agent, prompt)
     run = desk.run_of(agent, line.agent, execution_id)
@@ -75,17 +75,10 @@ def _start(
     run.drive_here(started, notes=notes, quiet=quiet)
 
 
-def _stored(execution_id: str) -> Log | None:
-    try:
-        return default_store().load(execution_id)
-    except UnknownExecution:
-        return None
-
-
 def _free(base: str) -> str:
     """`base`, or the first of ID-2, ID-3, … that no run has."""
     names = (base if number == 1 else f"{base}-{number}" for number in count(1))
-    return next(name for name in names if _stored(name) is None)
+    return next(name for name in names if stored(default_store(), name) is None)
 
 
 def _own(new: bool, base: str) -> tuple[str, ...]:
@@ -98,7 +91,7 @@ def _left_behind(before: str | None) -> tuple[str, ...]:
     """That this cell's earlier prompt has a run that still waits."""
     if before is None:
         return ()
-    log = _stored(before)
+    log = stored(default_store(), before)
     if log is None or status_of(log) != "paused":
         return ()
     return (f"The run of this cell's earlier prompt still waits: %durable show {word(before)}.",)

@@ -197,10 +197,8 @@ class LocalRun:
         from durable_nb.runtime.loop import drive
 
         try:
-            with (
-                suppress(Abandoned),
-                self.faces.following(run),
-            ):  # whoever stops it has ended the run
+            # whoever abandons it has ended the run
+            with suppress(Abandoned), self.faces.following(run):
                 drive(run, stop)
         except Exception as error:  # noqa: BLE001  # nobody sees what a thread raises
             self.faces.refuse(error)

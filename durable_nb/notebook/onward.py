@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from durable_nb.core.branch import Branch, branch
 from durable_nb.model.entries import Log, Pause, Reentry
-from durable_nb.model.errors import UnknownExecution
 from durable_nb.model.values import dumps, freeze
 from durable_nb.notebook.portrait import prompt_of
+from durable_nb.notebook.reading import stored
 
 if TYPE_CHECKING:
     from durable_nb.notebook.local import LocalRun
@@ -36,8 +36,8 @@ def fork(
     source = run.execution_id
     point = branch(source, run.log().rows, at=at, prompt=prompt, edit=edit, by="")
     name = execution_id or _fork_id(source, point)
-    other, stored = run.beside(name), _stored(run.store, name)
-    if stored is not None and _is_that_fork(stored, source, point):
+    other, before = run.beside(name), stored(run.store, name)
+    if before is not None and _is_that_fork(before, source, point):
         other.forward((f"This fork of {source} was made before; nothing of it was repeated.",))
         return other
     started = start_fork(run.agent(), source, at=at, prompt=prompt, edit=edit, execution_id=name)
@@ -100,10 +100,3 @@ def _said_before(store: Checkpointer, execution_id: str, prompt: str) -> str | N
         if prompt in said:
             return name
     return None
-
-
-def _stored(store: Checkpointer, execution_id: str) -> Log | None:
-    try:
-        return store.load(execution_id)
-    except UnknownExecution:
-        return None

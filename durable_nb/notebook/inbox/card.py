@@ -12,11 +12,11 @@ import secrets
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from durable_nb.core.nodes import moment
 from durable_nb.notebook.asking.panel import discard
+from durable_nb.notebook.banner import store_name
 from durable_nb.notebook.cards import publish, widget
 from durable_nb.notebook.handle import Handle
 from durable_nb.notebook.inbox.page import Shown, Waiting, overview
@@ -128,7 +128,7 @@ class Inbox(Sequence[Handle]):
         """Draw its text, as its rows are now."""
         rows = [row.as_text for row in self._rows.values() if row.as_text]
         now, folds = moment(SYSTEM.clock()), self._screen.clickable()
-        name = _name(self._store)
+        name = store_name(self._store)
         self._text.draw(overview(name, self._waiting, self._shown, rows, now, fold=folds))
 
     @property
@@ -203,10 +203,3 @@ def waiting_in(store: Checkpointer) -> list[Waiting]:
         if each.status == "crashed"
     ]
     return sorted(found, key=lambda each: each.since)
-
-
-def _name(store: Checkpointer) -> str:
-    path: Path | None = getattr(store, "path", None)
-    if path is None:
-        return repr(store)
-    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)

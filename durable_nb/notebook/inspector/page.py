@@ -137,20 +137,15 @@ def _cache(log: Log, effects: Sequence[EffectRow]) -> Iterator[Table]:
         title += f", {len(doubtful)} {state.partition(':')[0]}"
     if len(rows) > EFFECTS:
         title += f"; {EFFECTS} of {len(rows)} are shown, durable_nb.views.idempotency() has all"
-    yield Table(
-        title,
-        ("function", "key", "tries", "begun", "result"),
-        tuple(
-            (
-                each.function,
-                head(each.key, SHORT),
-                str(each.attempts),
-                _when(each.begun_at),
-                state if each.kept_at is None else f"kept {_when(each.kept_at)}",
-            )
-            for each in rows[:EFFECTS]
-        ),
-    )
+    head_row = ("function", "key", "tries", "begun", "result")
+    yield Table(title, head_row, tuple(_effect(each, state) for each in rows[:EFFECTS]))
+
+
+def _effect(each: EffectRow, unkept: str) -> tuple[str, ...]:
+    """A line of it; `unkept` is what to say of one without a result."""
+    result = unkept if each.kept_at is None else f"kept {_when(each.kept_at)}"
+    key, tries = head(each.key, SHORT), str(each.attempts)
+    return each.function, key, tries, _when(each.begun_at), result
 
 
 def _when(moment: datetime) -> str:
