@@ -131,18 +131,25 @@ def crash(
             stopped = _Stopped(forks, report.value, held.pop_all())
     if report.ended not in ("killed", "stopped") and not report.value:
         raise _survived(agent.checkpointer, execution_id, where, report)
-    state = state_of(agent.checkpointer.load(execution_id))
-    return Crash(
-        execution_id=execution_id,
-        at=where.node,
-        when=where.when,
-        how=how,
-        signal=signal.SIGSTOP if stopped is not None else max(0, -report.code),
-        rows=agent.checkpointer.list(execution_id),
-        explain=explain(state) if stopped is None else f"{explain(state)} {_REFUSED}",
-        said=report.value if report.ended == "done" else "",
-        _stopped=stopped,
-    )
+    ending = signal.SIGSTOP if stopped is not None else max(0, -report.code)
+    said = report.value if report.ended == "done" else ""
+    return _left(agent.checkpointer, execution_id, where, how, ending, said, stopped)
+
+
+def _left(
+    store: Checkpointer,
+    execution_id: str,
+    where: Point,
+    how: How,
+    ending: int,
+    said: str,
+    stopped: _Stopped | None,
+) -> Crash:
+    """What is on disk of a run whose process came to its end."""
+    rows, ahead = store.list(execution_id), explain(state_of(store.load(execution_id)))
+    if stopped is not None:
+        ahead = f"{ahead} {_REFUSED}"
+    return Crash(execution_id, where.node, where.when, how, ending, rows, ahead, said, stopped)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -54,26 +56,24 @@ def race(
         )
     agent.checkpointer.get_last(execution_id)  # raises if there is no such run
     packed = pack(agent, agent.checkpointer)
+    with tempfile.TemporaryDirectory(prefix="durable_nb-") as folder:
+        start = partial(
+            _Start, packed, execution_id, resume_value, processes=processes, threads=threads
+        )
+        starts = [start(ready=Path(folder, str(number))) for number in range(processes)]
+        racers = _raced(packed, starts, timeout)
+    return pd.DataFrame(sorted(racers), columns=Racer._fields)
+
+
+def _raced(packed: bytes, starts: Sequence[_Start], timeout: float) -> list[Racer]:
+    """What each thread got, once all are done."""
     found: list[Racer] = []
-    with tempfile.TemporaryDirectory(prefix="durable_nb-") as folder, Forks(packed) as forks:
-        started = [
-            forks.start(
-                _Start(
-                    packed,
-                    execution_id,
-                    resume_value,
-                    Path(folder, str(number)),
-                    processes,
-                    threads,
-                ),
-                timeout=timeout,
-            )
-            for number in range(processes)
-        ]
+    with Forks(packed) as forks:
+        started = [forks.start(each, timeout=timeout) for each in starts]
         for _ in started:
             number, report = forks.report()
             found += _racers(started.index(number), report)
-    return pd.DataFrame(sorted(found), columns=Racer._fields)
+    return found
 
 
 def _racers(process: int, report: Report) -> list[Racer]:

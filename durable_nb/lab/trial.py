@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import chdir
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -62,15 +63,17 @@ class Trial:
         *,
         replay: bool,
     ) -> None:
-        self._agent, self._prompt, self._timeout = agent, prompt, timeout
+        self._agent, self._timeout = agent, timeout
         self._effects = None if isinstance(effects, Ledger) else effects
         self._source = None if workdir is None else _existing(workdir)
         self._replay = replay
         alone = copy.copy(agent)
         alone._checkpointer = None
-        self._packed = pack(alone, answers, inside=self._inside)
+        inside = None if self._source is None else str(self._source)
+        packed = pack(alone, answers, inside=inside)
+        self._errand = partial(Errand, packed, prompt, in_workdir=inside is not None)
         self._folder = tempfile.TemporaryDirectory(prefix="durable_nb-")
-        self._forks = Forks(self._packed, inside=self._inside)
+        self._forks = Forks(packed, inside=inside)
 
     def __enter__(self) -> Trial:
         return self
@@ -82,12 +85,12 @@ class Trial:
     def run_whole(self) -> Whole:
         """The run without a kill. Raises `InvalidInput` if it does not come to its end."""
         cell, before = self._new_cell("whole")
-        errand = replace(self._errand(cell), is_watched=True)
+        errand = self._errand(cell=cell, is_watched=True)
         report = self._forks.do(errand, timeout=self._timeout)
         if report.ended != "done":
             raise InvalidInput(
                 f"the run of {self._agent!r} does not come to its end without a kill: "
-                f"{self._trouble(report)}{_printed(cell)}"
+                f"{_trouble(report, self._timeout)}{_printed(cell)}"
             )
         ran: Ran = report.value
         self._forks.begin_with(ran.modules)
@@ -119,7 +122,7 @@ class Trial:
         for at, (row, point) in waiting:
             cell, before = self._new_cell(f"kill {at}")
             replies = whole.ran.replies if self._replay else None
-            errand = replace(self._errand(cell), point=point, replies=replies)
+            errand = self._errand(cell=cell, point=point, replies=replies)
             case = _Case(at, row, point, cell, before, errand)
             going[self._forks.start(errand, timeout=self._timeout)] = case
             return
@@ -131,15 +134,9 @@ class Trial:
         else:
             finding = judge(world, whole.world, case.point)
         acts = [act for act in whole.ran.acts if act.number == case.point.number]
-        wrap = advice(acts, finding, self._function_of(case.point))
+        wrap = advice(acts, finding, _function_of(self._agent, case.point))
         shutil.rmtree(case.cell.folder)
         return Line(case.row, case.point, finding, world, wrap)
-
-    def _function_of(self, point: Point) -> str:
-        if point.tool is None:
-            return ""
-        function = self._agent.toolbox[point.tool].function
-        return str(getattr(function, "__name__", point.tool))
 
     def _new_cell(self, name: str) -> tuple[Cell, object]:
         cell = Cell(Path(self._folder.name).resolve() / name)
@@ -147,9 +144,6 @@ class Trial:
         cell.ledgers.mkdir()
         copied(self._source, cell.work)
         return cell, self._asked(cell)
-
-    def _errand(self, cell: Cell) -> Errand:
-        return Errand(self._packed, self._prompt, cell, in_workdir=self._source is not None)
 
     def _world(self, cell: Cell, before: object, report: Report) -> World:
         told = [] if self._effects is None else came(before, self._asked(cell))
@@ -159,7 +153,7 @@ class Trial:
             output=report.value.output if report.ended == "done" else None,
             tree=tree_hash(cell.work),
             doubts=report.value.doubts if report.ended == "done" else 0,
-            stuck="" if report.ended == "done" else self._trouble(report),
+            stuck="" if report.ended == "done" else _trouble(report, self._timeout),
         )
 
     def _asked(self, cell: Cell) -> object:
@@ -169,18 +163,23 @@ class Trial:
         with chdir(cell.work):
             return self._effects()
 
-    def _trouble(self, report: Report) -> str:
-        match report.ended:
-            case "error":
-                return f"{report.error}: {report.text}"
-            case "late":
-                return f"it did not end within {self._timeout:g} s"
-            case _:
-                return f"its process ended with {report.code}"
 
-    @property
-    def _inside(self) -> str | None:
-        return None if self._source is None else str(self._source)
+def _trouble(report: Report, timeout: float) -> str:
+    """Why a child did not do all of its work, in words."""
+    match report.ended:
+        case "error":
+            return f"{report.error}: {report.text}"
+        case "late":
+            return f"it did not end within {timeout:g} s"
+        case _:
+            return f"its process ended with {report.code}"
+
+
+def _function_of(agent: Agent, point: Point) -> str:
+    """The name of the function that is the tool of a point."""
+    if point.tool is None:
+        return ""
+    return str(getattr(agent.toolbox[point.tool].function, "__name__", point.tool))
 
 
 def _existing(workdir: str | os.PathLike[str]) -> Path:
