@@ -27,14 +27,7 @@ def export(path: str | os.PathLike[str], *, store: Checkpointer | None = None) -
     """
     source = readable(store)
     target = Path(path).expanduser().absolute()
-    try:
-        os.lstat(target)
-    except FileNotFoundError:
-        pass
-    except (OSError, ValueError) as error:  # too long, with a NUL in it, below what is no folder
-        raise refusals.unusable(
-            target, f"cannot be written ({error})", "export to another path"
-        ) from error
+    _refuse_no_place(target)
     if target.suffix == ".parquet":
         raise InvalidInput(
             f"{target} would be one file, and there is one a table; name a folder, such as "
@@ -44,6 +37,17 @@ def export(path: str | os.PathLike[str], *, store: Checkpointer | None = None) -
         copied(cast("Checkpointer", source), target)
         return (target,)
     return _parquet(source, target)
+
+
+def _refuse_no_place(target: Path) -> None:
+    try:
+        os.lstat(target)
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError) as error:  # too long, with a NUL in it, below what is no folder
+        raise refusals.unusable(
+            target, f"cannot be written ({error})", "export to another path"
+        ) from error
 
 
 def _parquet(source: Readable, target: Path) -> tuple[Path, ...]:

@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 import duckdb
 from pandas import DataFrame
 
-from durable_nb.model.errors import InvalidInput
+from durable_nb.model.errors import InvalidInput, StoreCorrupt
 from durable_nb.stores.open import default_store
 from durable_nb.stores.protocol import Checkpointer, Readable
 from durable_nb.views.shown import shown
@@ -144,12 +144,18 @@ class Mirror:
     def frame(self, query: str, values: Sequence[object] = (), **rows: Rows) -> DataFrame:
         """A query's answer, over everything that was taken or, of the tables `_entries` and
         `_effects`, over these `rows` alone: then a table of this one cursor hides the larger one
-        from the views."""
+        from the views. Raises `StoreCorrupt` where a row that it needs is damaged."""
         with self.cursor() as cursor:
             for table, few in rows.items():
                 cursor.execute(f"create temp table {table} as from main.{table} limit 0")
                 _append(cursor, f"temp.{table}", few)
-            return asked(cursor, lambda: typed(cursor.execute(query, values)))
+            try:
+                return asked(cursor, lambda: typed(cursor.execute(query, values)))
+            except duckdb.InvalidInputException as error:  # it reads nothing but the store's JSON
+                raise StoreCorrupt(
+                    "a row of the store is damaged; durable-nb doctor says which. The view of a run "
+                    "that is not, by its id, can be read"
+                ) from error
 
     def ancestors(self, execution_id: str) -> Sequence[str]:
         """The runs that a run goes on from, the nearest first, as the list of runs has them."""

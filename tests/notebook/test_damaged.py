@@ -70,6 +70,17 @@ def test_the_view_has_a_row_for_each(damaged: Checkpointer) -> None:
     assert len(views.sql("from pending")) == 3
 
 
+def test_a_view_that_needs_what_is_damaged_says_what_finds_it(
+    bot: Agent, store: Checkpointer
+) -> None:
+    for name in ("one", "broken"):
+        bot.run("Refund order 1042", execution_id=name)
+    damage(store, DAMAGES["its end"])
+    with pytest.raises(StoreCorrupt, match="durable-nb doctor says which"):
+        views.tool_calls()
+    assert views.tool_calls("one")["outcome"].tolist() == ["paused"]
+
+
 def test_the_shell_lists_the_others_and_fails(
     damaged: Checkpointer, capsys: pytest.CaptureFixture[str]
 ) -> None:
