@@ -141,6 +141,19 @@ def decided(configured: Callable[[str], object], **options: object) -> Decided:
     return Decided(**found)
 
 
+def checked(name: str, value: object) -> object:
+    """What `%config` is told, as it is. Raises `InvalidInput` for what cannot be used."""
+    setting = SETTINGS[name]
+    try:
+        if value is not None:
+            setting.read(value)
+    except ValueError as error:
+        raise InvalidInput(
+            f"%config DurableMagics.{name} takes {setting.takes}, not {value!r}; it stays as it was"
+        ) from error
+    return value
+
+
 def _value(setting: Setting, option: object, configured: Callable[[str], object]) -> Any:
     if option is not None:
         return option

@@ -13,7 +13,7 @@ import traitlets
 from IPython.core.magic import Magics, cell_magic, line_cell_magic, magics_class
 
 from durable_nb.model.errors import InvalidInput
-from durable_nb.notebook.config import SETTINGS, Decided, decided
+from durable_nb.notebook.config import SETTINGS, Decided, checked, decided
 from durable_nb.notebook.screen import Screen
 
 if TYPE_CHECKING:
@@ -35,10 +35,17 @@ def past_our_frames(trace: TracebackType | None) -> TracebackType | None:
     return inner or trace
 
 
+class _Said(traitlets.Any):
+    """What `%config` says. A wrong value is refused in our words, and the one before stays."""
+
+    def validate(self, obj: object, value: object) -> object:
+        return checked(cast(str, self.name), value)
+
+
 def _setting(name: str) -> Any:
-    """A trait for `%config`. It takes any value: `config` says in words what is wrong with one."""
+    """A trait for `%config`."""
     help = f"{SETTINGS[name].meaning}; None: nothing is said here"
-    return traitlets.Any(None, help=help).tag(config=True)
+    return _Said(None, help=help).tag(config=True)
 
 
 def _whole_manual() -> str:
@@ -85,7 +92,6 @@ class DurableMagics(Magics):
         """`%config DurableMagics.store`; None goes back to where it was."""
         from durable_nb.stores.open import open_store, use_store
 
-        self._decided()  # raises for what is no place of a store
         place = change["new"]
         use_store(None if place is None else open_store(place))
 

@@ -100,12 +100,34 @@ def test_a_bad_value_elsewhere_is_an_error_that_names_its_place(
         "the environment's DURABLE_NB_TIMEOUT is 'soon', and timeout takes"
     )
     monkeypatch.delenv("DURABLE_NB_TIMEOUT")
-    notebook("%config DurableMagics.on_pause = 'never'")
-    error = notebook(CELL.format(options="")).error
-    assert isinstance(error, InvalidInput)
-    assert str(error).startswith("%config DurableMagics.on_pause is 'never', and on_pause takes")
-    assert isinstance(notebook("%durable").error, InvalidInput)
     assert not store.runs()
+
+
+@pytest.mark.parametrize("name", [each for each in SETTINGS if each != "store"])
+def test_a_value_that_cannot_be_used_is_refused_when_it_is_set_and_nothing_is_blocked_by_it(
+    notebook: Notebook, bot: Agent, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = notebook(f"%config DurableMagics.{name}").value
+    notebook(f"%config DurableMagics.{name} = 'never'")
+    assert f"%config DurableMagics.{name} takes {SETTINGS[name].takes}, not 'never'" in caplog.text
+    assert notebook(f"%config DurableMagics.{name}").value == before
+    assert notebook(CELL.format(options="")).error is None
+    for line in (
+        "show refund-1042",
+        "prune --older-than 9d",
+        "export a.sqlite3",
+        "cancel refund-1042",
+    ):
+        assert notebook(f"%durable {line}").error is None
+
+
+def test_what_was_set_before_stays_where_a_wrong_value_is_refused(
+    notebook: Notebook, bot: Agent
+) -> None:
+    notebook("%config DurableMagics.on_pause = 'stop'")
+    notebook("%config DurableMagics.on_pause = 'never'")
+    notebook("%config DurableMagics.quiet = True")
+    assert isinstance(notebook(CELL.format(options="")).error, RunPaused)
 
 
 def test_config_decides_and_an_option_of_the_cell_overrules_it(
