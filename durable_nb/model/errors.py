@@ -31,7 +31,8 @@ class DurableError(Exception):
     """The root of the tree. In a notebook it shows as one line, not as a traceback."""
 
     def _render_traceback_(self) -> list[str]:
-        return [f"\x1b[31m{type(self).__name__}\x1b[0m: {self}"]
+        said = "; ".join((str(self), *getattr(self, "__notes__", ())))
+        return [f"\x1b[31m{type(self).__name__}\x1b[0m: {said}"]
 
 
 class InvalidInput(DurableError, ValueError):

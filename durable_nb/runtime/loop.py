@@ -22,7 +22,7 @@ from durable_nb.core.state import State, state_of
 from durable_nb.llm.protocol import Model
 from durable_nb.model.commands import AskModel, EndRun, RunTool, Stop, TellModel, Wait
 from durable_nb.model.entries import End
-from durable_nb.model.errors import PauseSwallowed, StaleLog, StoreError
+from durable_nb.model.errors import DurableError, PauseSwallowed, StaleLog, StoreError
 from durable_nb.model.events import Event, Interrupted, Replied, Returned, Stopped
 from durable_nb.model.messages import Asked, Message, Trim
 from durable_nb.model.transcript import Transcript
@@ -99,10 +99,19 @@ def _cancelled(run: Drive) -> RunResult:
 
 def _fail(run: Drive, error: Exception) -> None:
     end = End(run.state.turn + 1, "failed", error=_words(error))
+    if isinstance(error, DurableError):
+        _name(run.lease.execution_id, error)
     try:
         run.store.append(run.lease, end, at=run.ports.clock())
     except StoreError as refused:
         error.add_note(f"the run's end could not be written either: {refused}")
+
+
+def _name(execution_id: str, error: DurableError) -> None:
+    """Have an error that leaves a run say which one: whoever started it may not know its id."""
+    said = "; ".join((_words(error), *getattr(error, "__notes__", ())))
+    if repr(execution_id) not in said:
+        error.add_note(f"run {execution_id!r} is kept; resume it when that is mended")
 
 
 def _perform(

@@ -20,6 +20,7 @@ from durable_nb import (
     MemoryCheckpointer,
     Message,
     MissingTool,
+    ModelFailed,
     NotStorable,
     Reply,
     Resume,
@@ -168,6 +169,28 @@ def test_a_failed_run_says_why_and_goes_on_where_it_failed(store, elsewhere, eff
         ("turn:1", "completed"),
         ("run_end", "completed"),
     ]
+
+
+def test_an_error_that_leaves_a_run_names_it(store) -> None:
+    """Nobody has said what the run is called, and it is what to resume."""
+
+    class Bare:
+        def complete(self, messages, tools):
+            raise ModelFailed("no answer")
+
+    agent = Agent("bot", Bare(), checkpointer=store)
+    with pytest.raises(ModelFailed, match="^no answer$") as failed:
+        agent.run("go")
+    (run,) = store.runs()
+    said = f"run {run.execution_id!r} is kept; resume it when that is mended"
+    assert failed.value.__notes__ == [said]
+    assert failed.value._render_traceback_() == [f"\x1b[31mModelFailed\x1b[0m: no answer; {said}"]
+
+
+def test_an_error_that_names_its_run_does_not_name_it_again(store, effects) -> None:
+    with pytest.raises(TurnLimit) as failed:
+        bot(store, SMALL, refund_tool(effects), max_turns=1).run("go", execution_id="r1")
+    assert not hasattr(failed.value, "__notes__")
 
 
 def test_a_run_may_fail_again_and_again_and_still_complete(store, effects) -> None:
