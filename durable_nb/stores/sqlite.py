@@ -206,10 +206,11 @@ class SQLiteCheckpointer:
         status: str | None = None,
         dry_run: bool = False,
     ) -> Sequence[str]:
-        before = cutoff(older_than)
+        chosen = partial(prunable, before=cutoff(older_than), tags=tags, status=status)
+        if dry_run:
+            return chosen(candidates(Newest(*row) for row in self._file.read(tables.newest())))
         with self._file.write() as db:
-            gone = prunable(candidates(_all(db)), before=before, tags=tags, status=status)
-            if gone and not dry_run:
+            if gone := chosen(candidates(_all(db))):
                 _remove(db, gone)
         return gone
 

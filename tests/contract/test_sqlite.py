@@ -40,6 +40,14 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "runs.sqlite3"
 
 
+def test_what_a_prune_would_remove_is_told_while_somebody_writes(tmp_path) -> None:
+    store = SQLiteCheckpointer(tmp_path / "runs.sqlite3")
+    bot(store, ["done"]).run("go", execution_id="r1")
+    with closing(sqlite3.connect(store.path)) as other:
+        other.execute("begin immediate")
+        assert store.prune(0, dry_run=True) == ["r1"]
+
+
 def test_making_a_store_touches_nothing(path: Path) -> None:
     store = SQLiteCheckpointer(path.parent / "new" / "deep" / "runs.sqlite3")
     assert list(store.runs()) == []
