@@ -179,7 +179,7 @@ def test_an_error_that_leaves_a_run_names_it(store) -> None:
             raise ModelFailed("no answer")
 
     agent = Agent("bot", Bare(), checkpointer=store)
-    with pytest.raises(ModelFailed, match="^no answer$") as failed:
+    with pytest.raises(ModelFailed, match="no answer") as failed:
         agent.run("go")
     (run,) = store.runs()
     said = f"run {run.execution_id!r} is kept; resume it when that is mended"
