@@ -32,10 +32,12 @@ def branch(
     """How a fork of the history `rows` begins.
 
     `at` is a node (its first `Turn` or `ToolCall`) or a number; None is the newest entry that is
-    not an end. Raises `ForkRefused` for what is not a step, and `InvalidInput` for an edit of
+    not an end, or, for an edit of a run that waits, the call that waits. Raises `ForkRefused` for what is not a step, and `InvalidInput` for an edit of
     arguments that the step does not have.
     """
     row = _step(execution_id, rows, _found(execution_id, rows, at))
+    if at is None and edit is not None and isinstance(row.entry, Pause):
+        row = _call(rows, row)
     entry = row.entry
     if edit is not None and not isinstance(entry, ToolCall):
         raise InvalidInput(
@@ -70,6 +72,12 @@ def _found(execution_id: str, rows: Sequence[Row], at: str | int | None) -> Row:
         f"run {execution_id!r} has no entry {at!r}; fork at a number from 1 to {rows[-1].number}, or "
         f"at one of {', '.join(nodes)}"
     )
+
+
+def _call(rows: Sequence[Row], pause: Row) -> Row:
+    """The call that made a pause."""
+    before = (row for row in reversed(rows) if row.number < pause.number)
+    return next(row for row in before if isinstance(row.entry, ToolCall))
 
 
 def _step(execution_id: str, rows: Sequence[Row], row: Row) -> Row:

@@ -80,6 +80,18 @@ def test_edited_arguments_replace_the_saved_ones(store: Checkpointer, effects):
     assert told(result) == ["refunded 7"]
 
 
+def test_an_edit_of_a_run_that_waits_is_of_the_call_that_waits(store: Checkpointer, effects):
+    refund = refund_with(effects)
+    bot(store, LARGE, refund).run("go", execution_id="r1")
+    agent = bot(store, LARGE, refund)
+    assert agent.fork("r1", edit={"amount": 20}, execution_id="f1").status == "completed"
+    assert effects.lines == ["1042 20"]
+    larger = agent.fork("r1", edit={"amount": 7000}, execution_id="f2")
+    assert larger.pending_interrupt["context"] == {"amount": 7000}
+    with pytest.raises(InvalidInput, match="no arguments to edit"):
+        agent.fork("r1", at=3, edit={"amount": 20})
+
+
 @pytest.mark.parametrize("edit", [{"amount": "many"}, {"colour": "red"}])
 def test_an_edit_that_the_tool_cannot_take_changes_nothing(store: Checkpointer, effects, edit):
     refund = refund_with(effects)
