@@ -40,7 +40,7 @@ class Picture:
 
     def svg(self, colour: str = _ALONE) -> str:
         head = escape(f"{visible(self.execution_id)[:LONG]}: {self.title}")
-        height = TOP + len(LANES) * LANE + CHART + 44
+        height = TOP + len(LANES) * LANE + (CHART + 44 if any(_values(self)) else 40)
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="100%" '
             f'style="max-width:{WIDTH}px;height:auto;color:{colour}" role="img" '
@@ -159,18 +159,22 @@ def _merged(places: Sequence[tuple[float, float, Span]]) -> list[tuple[float, fl
 
 def _chart(picture: Picture) -> Iterator[str]:
     top = TOP + len(LANES) * LANE + 24
-    most = max((bar.value for bar in picture.bars), default=0.0)
+    most = max(_values(picture), default=0.0)
     yield _label(0, top - 6, _measure(picture.bars, picture.unit), weight="bold")
     yield _label(0, top + 10, _amount(picture, most) if most else "not known")
+    if not most:
+        return
     yield f'<path d="M{LEFT} {top + CHART}H{WIDTH}" stroke="currentColor" stroke-opacity="0.4"/>'
     step = (WIDTH - LEFT) / max(len(picture.bars), 12)
     for at, bar in enumerate(picture.bars):
-        yield from _bar(picture, bar, LEFT + at * step, step, bar.value / most if most else 0.0)
-    if picture.bars:
-        yield _label(LEFT, top + CHART + 14, f"turn {picture.bars[0].first}")
-        yield _label(
-            LEFT + len(picture.bars) * step, top + CHART + 14, f"{picture.bars[-1].last}", end=True
-        )
+        yield from _bar(picture, bar, LEFT + at * step, step, bar.value / most)
+    end = LEFT + len(picture.bars) * step
+    yield _label(LEFT, top + CHART + 14, f"turn {picture.bars[0].first}")
+    yield _label(end, top + CHART + 14, f"{picture.bars[-1].last}", end=True)
+
+
+def _values(picture: Picture) -> list[float]:
+    return [bar.value for bar in picture.bars]
 
 
 def _bar(picture: Picture, bar: Bar, x: float, step: float, share: float) -> Iterator[str]:

@@ -107,7 +107,18 @@ def test_turns_have_bars_of_what_they_used_in_tokens_or_dollars(store: Checkpoin
 
 def test_what_nobody_counted_is_said_to_be_unknown(store: Checkpointer) -> None:
     bot(store, "Done.").run("go", execution_id="a")
-    assert "tokens a turn: not known" in str(views.picture("a", store=store))
+    picture = views.picture("a", store=store)
+    assert "tokens a turn: not known" in str(picture)
+    assert "turn 0" not in picture.svg()
+    driven(priced_bot(store, Priced({})), "b")
+    counted = views.picture("b", store=store).svg()
+    assert "turn 0" in counted
+    assert _height(picture.svg()) < _height(counted)  # no empty axis, and no room for one
+
+
+def _height(svg: str) -> int:
+    """Of the drawing, as its viewBox has it."""
+    return int(ElementTree.fromstring(svg).attrib["viewBox"].split()[3])
 
 
 def test_names_are_text_whatever_is_in_them(store: Checkpointer) -> None:
