@@ -160,7 +160,7 @@ class Faces:
         question: Question | None,
         changed: tuple[Change, ...] = (),
     ) -> None:
-        why_not = self._cannot_ask() if question else ()
+        why_not = self._cannot_ask(question) if question else ()
         self.lacks_agent = bool(why_not)
         newest = list(self._cards)[-1:]
         asks = question if not why_not and self.screen.clickable() else None
@@ -182,12 +182,13 @@ class Faces:
             now=SYSTEM.clock(),
         )
 
-    def _cannot_ask(self) -> tuple[str, ...]:
+    def _cannot_ask(self, question: Question) -> tuple[str, ...]:
         """Why no click could go on with this run: its agent is not here."""
+        to = "go on" if question.pause is None else "decide"
         try:
             self._run.agent()
         except DurableError as error:
-            return (f"To decide here: {error}",)
+            return (f"To {to} here: {error}",)
         return ()
 
     def _say(self, step: Live | None) -> None:

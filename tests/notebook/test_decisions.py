@@ -133,8 +133,19 @@ def test_a_decision_for_a_run_that_never_paused_is_refused(notebook: Notebook) -
 def test_without_its_agent_a_run_says_which_one_to_define(paused: Notebook) -> None:
     paused("del bot")
     ran = paused("%durable show refund-1042")
-    assert "no agent 'refund-bot' is defined here" in ran.card
+    assert "To decide here: no agent 'refund-bot' is defined here" in ran.card
     assert isinstance(paused("%durable approve refund-1042").error, UnknownAgent)
+
+
+def test_of_a_failed_run_without_its_agent_there_is_nothing_to_decide_but_to_go_on(
+    notebook: Notebook,
+) -> None:
+    notebook.names["bot"] = Agent("refund-bot", ScriptedModel([ValueError("no")]))
+    notebook("%%durable bot --id a\nhello")
+    notebook("del bot")
+    card = notebook("%durable show a").card
+    assert "To go on here: no agent 'refund-bot' is defined here" in card
+    assert "To decide" not in card
 
 
 @pytest.mark.parametrize(
