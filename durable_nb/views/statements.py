@@ -115,6 +115,11 @@ def _complaint(error: Exception) -> str:
             f"no table {missing[1]!r}: there are {', '.join(VIEWS)}. If it is a DataFrame, name it: "
             f"%%durable_sql --with {missing[1]}, or sql(..., frames={{...}})"
         )
+    if re.search(r"only (delete from|update) base table|is not an table", text):
+        return (
+            "the tables are mirrors of the store, and a query changes nothing in it; to end or "
+            "forget runs type %durable cancel ID, or %durable prune"
+        )
     said = re.sub(r"^[\w ]+ Error: ", "", text.partition("\n\nLINE ")[0])
     where = re.search(r"^LINE (\d+): (.*)$", text, re.MULTILINE)
     at = f" (line {where[1]}: {where[2].strip()})" if where else ""
