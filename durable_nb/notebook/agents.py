@@ -83,4 +83,7 @@ def _nobody(wanted: str, here: Mapping[str, Agent]) -> str:
         return f"no agent {wanted!r} is defined here, nor any other; run the cell that defines it"
     there = ", ".join(f"{variable} ({each.name!r})" for variable, each in here.items())
     names = (*here, *(each.name for each in here.values()))
-    return f"no agent {wanted!r} is defined here; there are {there}{did_you_mean(wanted, names)}"
+    return (
+        f"no agent {wanted!r} is defined here; run the cell that defines it. There are {there}"
+        f"{did_you_mean(wanted, names)}"
+    )

@@ -195,7 +195,10 @@ def test_an_unknown_agent_is_named_beside_those_that_there_are(
 ) -> None:
     ran = notebook("%%durable bott\nhello")
     assert isinstance(ran.error, UnknownAgent)
-    assert "there are bot ('refund-bot'); did you mean bot?" in str(ran.error)
+    assert str(ran.error) == (
+        "no agent 'bott' is defined here; run the cell that defines it. There are bot "
+        "('refund-bot'); did you mean bot?"
+    )
 
 
 def test_two_agents_of_one_name_have_to_be_told_apart(notebook: Notebook, bot: Agent) -> None:
