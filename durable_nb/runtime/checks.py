@@ -90,10 +90,13 @@ def check_edit(agent: Actor, state: State, edited: Mapping[str, object]) -> None
     """Raise `InvalidInput` if the step's tool cannot run with its arguments edited like this."""
     if state.step is None:
         raise InvalidInput("there is no tool call here whose arguments could be edited")
+    tool = agent.toolbox[state.step.tool]
     try:
-        agent.toolbox[state.step.tool].validate({**arguments_of(state), **edited})
+        tool.validate({**arguments_of(state), **edited})
     except ValueError as error:
-        raise InvalidInput(f"the edit was not taken: {error}") from error
+        known = tool.schema.get("properties", {})
+        takes = "" if edited.keys() <= known.keys() else f"; {tool.name} takes {', '.join(known)}"
+        raise InvalidInput(f"the edit was not taken: {error}{takes}") from error
 
 
 def placed(workdir: str | os.PathLike[str] | None) -> str | None:

@@ -970,8 +970,8 @@ def test_edited_arguments_run_and_the_log_shows_both(store, effects) -> None:
 
     agent = bot(store, [call("refund", order="1", amount=100), "done"], refund)
     agent.run("go", execution_id="r1")
-    for edited in ({"amount": "many"}, {"amounts": 1}):
-        with pytest.raises(InvalidInput, match="edit"):
+    for edited, says in (({"amount": "many"}, "edit"), ({"amounts": 1}, "; .* takes .*amount")):
+        with pytest.raises(InvalidInput, match=says):
             agent.resume("r1", resume_value=Resume(True, edited=edited))
     result = agent.resume("r1", resume_value=Resume(True, edited={"amount": 90}, by="ann"))
     assert effects.lines == ["refund 90"]
