@@ -68,8 +68,8 @@ def named(text: str) -> Named:
 
 def _unknown(provider: str, *, with_model: bool) -> str:
     if with_model:
-        near = did_you_mean(provider, MODULES) or f": {', '.join(sorted(MODULES))}"
-        return f"names no provider that is known{near}"
+        near = did_you_mean(provider, MODULES)
+        return f"names no provider that is known; write PROVIDER:MODEL, as in openai:gpt-5{near}"
     near = did_you_mean(provider, ["local", *MODULES])
     for start, family in _FAMILIES.items():
         if provider.startswith(start):

@@ -34,6 +34,7 @@ def test_a_name_is_its_models_name():
     ("llm", "words"),
     [
         ("opnai:gpt-5", "did you mean openai"),
+        ("zzzz:gpt-5", "no provider that is known; write PROVIDER:MODEL, as in openai:gpt-5"),
         ("openai:", "names no model"),
         ("gpt-5", "did you mean openai:gpt-5"),
         ("claude-sonnet-4-5", "did you mean anthropic:claude-sonnet-4-5"),
