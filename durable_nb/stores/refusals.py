@@ -27,8 +27,7 @@ def known(execution_id: str, found: Sequence[T]) -> T:
 
 def unknown(execution_id: str) -> UnknownExecution:
     return UnknownExecution(
-        f"no run {_short(execution_id)} in this store; list what is there with "
-        "durable_nb.views.runs() or %durable"
+        f"no run {_short(execution_id)} in this store; list what is there with views.runs()"
     )
 
 

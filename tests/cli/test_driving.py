@@ -196,7 +196,7 @@ def test_what_cannot_be_is_one_line_and_changes_nothing(
         ),
         (("resume", "r11", *BOT), "; did you mean r1?; here: durable-nb runs"),
         (("show", "r11"), "; did you mean r1?; here: durable-nb runs"),
-        (("fork", "zzzzz", *BOT), "with store.runs(); here: durable-nb runs"),
+        (("fork", "zzzzz", *BOT), "with views.runs(); here: durable-nb runs"),
         (
             ("cancel", "r11", "--store", ".durable/runs.sqlite3"),
             "; did you mean r1?; here: durable-nb runs --store .durable/runs.sqlite3",
