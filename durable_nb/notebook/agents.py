@@ -56,6 +56,12 @@ def find(names: Mapping[str, Any], wanted: str) -> Agent:
     return in_use(agent, variable)
 
 
+def option(names: Mapping[str, Any], name: str) -> str:
+    """` --agent VARIABLE` for a command about a run, if several agents here have its agent's name."""
+    variables = [variable for variable, each in defined(names).items() if each.name == name]
+    return f" --agent {variables[0]}" if len(variables) > 1 else ""
+
+
 def in_use(agent: Agent, variable: str) -> Agent:
     """The agent, if its runs are in the store that magics look at."""
     from durable_nb.stores.open import default_store, store_key

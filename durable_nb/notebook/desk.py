@@ -98,6 +98,11 @@ class Desk:
         if key not in self._runs:
             beside = partial(self._local, agent=agent)
             self._runs[key] = LocalRun(
-                store, execution_id, agent=agent, screen=self._screen, beside=beside
+                store,
+                execution_id,
+                agent=agent,
+                screen=self._screen,
+                beside=beside,
+                option=partial(agents.option, self.names),
             )
         return self._runs[key]

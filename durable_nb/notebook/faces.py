@@ -44,6 +44,9 @@ class Shown(Decider, Protocol):
     def log(self) -> Log:
         """Raises what is wrong with the store."""
 
+    def which_agent(self) -> str:
+        """What a command about it has to say of its agent."""
+
     def driven_here(self) -> bool:
         """Whether a click's thread drives it."""
 
@@ -162,16 +165,19 @@ class Faces:
     ) -> None:
         why_not = self._cannot_ask(question) if question else ()
         self.lacks_agent = bool(why_not)
+        which = self._run.which_agent() if why_not else ""
         newest = list(self._cards)[-1:]
         asks = question if not why_not and self.screen.clickable() else None
         for face in (*(self._cards if self.screen.redraws() else newest), *self._rows):
-            face.draw(paint(face, self._look(face.look, why_not, changed)))
+            face.draw(paint(face, self._look(face.look, why_not, changed, which)))
             if asks and (face in newest or face in self._rows):
                 face.ask(asks, self._run)
             else:
                 face.erase_buttons()
 
-    def _look(self, asked: Look, why_not: tuple[str, ...], changed: tuple[Change, ...]) -> Look:
+    def _look(
+        self, asked: Look, why_not: tuple[str, ...], changed: tuple[Change, ...], which: str
+    ) -> Look:
         return replace(
             asked,
             notes=(*asked.notes, *why_not),
@@ -180,6 +186,7 @@ class Faces:
             notebook=notebook_name(),
             changed=changed,
             now=SYSTEM.clock(),
+            which_agent=which,
         )
 
     def _cannot_ask(self, question: Question) -> tuple[str, ...]:

@@ -44,12 +44,14 @@ class LocalRun:
         agent: Callable[[], Agent],
         screen: Screen,
         beside: Callable[[str], LocalRun],
+        option: Callable[[str], str],
     ) -> None:
         self.store = store
         self.execution_id = execution_id
         self.agent = agent
         self.beside = beside
         """Another run of the same agent."""
+        self._option = option
         self.faces = Faces(self, screen)
         self._reading = Reading(store, execution_id)
         self._drive: Future[None] | None = None
@@ -57,6 +59,15 @@ class LocalRun:
 
     def log(self) -> Log:
         return self._reading.log()
+
+    def which_agent(self) -> str:
+        """What a command about it has to say of its agent; nothing where that is clear here."""
+        with suppress(DurableError):
+            self.agent()
+            return ""
+        with suppress(DurableError):  # of a store that has gone meanwhile, as its cards say
+            return self._option(self.log().run.agent)
+        return ""
 
     def drive_here(self, run: Drive, *, notes: tuple[str, ...] = (), quiet: bool = False) -> None:
         """Drive a claimed run on this thread, showing a card. What escapes the run is raised."""

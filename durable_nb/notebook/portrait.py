@@ -44,6 +44,7 @@ class Look:
     changed: tuple[Change, ...] = ()
     now: int = 0
     brief: bool = False
+    which_agent: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,24 +112,28 @@ def _paused(log: Log, state: State, look: Look) -> Portrait:
         facts.append(f"since {_when(state.newest.at)} at {node_id(pause)}")
     context = fields_of(pause.reason, pause.context)
     if has_expired(pause, look.now):
-        return _expired(log, pause, (*facts, f"expired {_when(pause.expires_at or 0)}"), context)
+        return _expired(
+            log, look, pause, (*facts, f"expired {_when(pause.expires_at or 0)}"), context
+        )
     if pause.expires_at is not None:
         facts.append(f"until {_when(pause.expires_at)}")
-    asked = _in_doubt(log, state) if pause.asks == "in_doubt" else _gate(log, state, pause, look)
+    asked = (
+        _in_doubt(log, state, look) if pause.asks == "in_doubt" else _gate(log, state, pause, look)
+    )
     parts = (context, *asked)
     return Portrait("amber", "●", "waiting for you", log.run.execution_id, tuple(facts), parts)
 
 
-def _expired(log: Log, pause: Pause, facts: tuple[str, ...], context: Part) -> Portrait:
+def _expired(log: Log, look: Look, pause: Pause, facts: tuple[str, ...], context: Part) -> Portrait:
     """A pause that nobody can answer any more: its answer is a no, written by whoever resumes."""
     no = "ends the run" if pause.asks == "in_doubt" else f"tells {pause.tool} no"
     say = Say(f"Nobody decided in time, so nothing was approved. Resume {no}, by timeout.")
-    parts = (context, say, _resume(log))
+    parts = (context, say, _resume(log, look))
     return Portrait("amber", "●", "expired", log.run.execution_id, facts, parts)
 
 
 def _gate(log: Log, state: State, pause: Pause, look: Look) -> tuple[Part, ...]:
-    run = f"{word(log.run.execution_id)} --pause {state.number}"
+    run = f"{word(log.run.execution_id)} --pause {state.number}{look.which_agent}"
     typed = (
         (f"%durable approve {run}", "to approve by typing"),
         (f"%durable reject {run} --note 'why'", "to reject"),
@@ -137,8 +142,9 @@ def _gate(log: Log, state: State, pause: Pause, look: Look) -> tuple[Part, ...]:
     return _explained(state, more), Commands(typed)
 
 
-def _in_doubt(log: Log, state: State) -> tuple[Part, ...]:
-    answer = f"%durable answer {word(log.run.execution_id)} --pause {state.number}"
+def _in_doubt(log: Log, state: State, look: Look) -> tuple[Part, ...]:
+    run = f"{word(log.run.execution_id)} --pause {state.number}{look.which_agent}"
+    answer = f"%durable answer {run}"
     typed = (
         (f"{answer} --happened JSON", "it happened, and returned this"),
         (f"{answer} --run-again", "it did not happen"),
@@ -175,7 +181,7 @@ def _failed(log: Log, state: State, look: Look) -> Portrait:
     end = cast("End", state.newest.entry)
     facts = (log.run.agent, f"failed {_when(state.newest.at)} at {node_id(state.at.entry)}")
     said = () if look.error else (Block(end.error or "", ""),)
-    parts = (*said, _explained(state), _resume(log))
+    parts = (*said, _explained(state), _resume(log, look))
     return Portrait("red", "✗", "failed", log.run.execution_id, facts, parts)
 
 
@@ -183,7 +189,7 @@ def _crashed(log: Log, state: State, look: Look) -> Portrait:
     headline = "stopped by you" if look.stopped else "died mid-step"
     when = "" if look.brief else f", {_when(state.newest.at)}"
     facts = (log.run.agent, f"newest row {node_id(state.newest.entry)}{when}")
-    parts = (_explained(state), _resume(log))
+    parts = (_explained(state), _resume(log, look))
     return Portrait("red", "↯", headline, log.run.execution_id, facts, parts)
 
 
@@ -208,8 +214,8 @@ def _explained(state: State, more: str = "") -> Say:
     return Say(explain(state) + more, code=call)
 
 
-def _resume(log: Log) -> Commands:
-    typed = f"%durable resume {word(log.run.execution_id)}"
+def _resume(log: Log, look: Look) -> Commands:
+    typed = f"%durable resume {word(log.run.execution_id)}{look.which_agent}"
     return Commands(((typed, "or run its cell again"),))
 
 

@@ -315,3 +315,27 @@ def test_a_run_that_is_gone_says_so_wherever_it_was_shown(
     store.delete_execution("refund-1042")
     click(notebook, button(ran, "Fork"))
     assert "UnknownExecution" in cards(ran)[0]
+
+
+def test_where_several_agents_have_the_runs_name_what_is_typed_says_which(
+    notebook: Notebook, bot: Agent, effects: Ledger
+) -> None:
+    bot.run("Refund order 1042", execution_id="refund-1042")
+    notebook.names["twin"] = bot.__class__("refund-bot", ScriptedModel([ANSWER]), bot.tools)
+    ran = notebook(SHOW)
+    assert choice(ran, "To copy").value.endswith(" --agent bot")
+    assert "%durable approve refund-1042 --pause 3 --agent bot   (to approve" in ran.card
+    done = notebook("%durable approve refund-1042 --pause 3 --agent bot")
+    assert done.value.output == ANSWER
+    assert effects.lines == ["1042 500"]
+
+
+def test_the_variable_that_drove_a_run_here_is_the_one_that_goes_on_with_it(
+    notebook: Notebook, shown: Ran
+) -> None:
+    notebook('twin = type(bot)("refund-bot", bot.llm, bot.tools)')
+    ran = notebook(SHOW)
+    assert "--agent" not in ran.card + choice(ran, "To copy").value
+    assert button(ran, "Approve")
+    fork(notebook, ran, "refund-1042-fork-3")
+    assert cards(ran)[1].startswith("● waiting for you · refund-1042-fork-3")

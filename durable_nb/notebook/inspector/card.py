@@ -115,7 +115,7 @@ class Inspector:
 
         if self._seen is None:
             return
-        self._controls = Controls(_offer(self._seen), self, self._guarded)
+        self._controls = Controls(_offer(self._seen, self._run.which_agent()), self, self._guarded)
         publish(widget(self._controls.box), f"{self._compared}-controls", update=False)
         self._room.place()
         publish({}, self._compared, update=False)
@@ -130,7 +130,7 @@ class Inspector:
             self._seen = seen
             self._parts = inside(log, seen.page, seen.status, seen.effects, seen.family)
             if self._controls is not None:
-                self._controls.update(_offer(seen))
+                self._controls.update(_offer(seen, self._run.which_agent()))
         return self._parts
 
     def _look(self, log: Log) -> Seen:
@@ -167,7 +167,7 @@ class Inspector:
             self._run.refused(error)
 
 
-def _offer(seen: Seen) -> Offer:
+def _offer(seen: Seen, which_agent: str) -> Offer:
     """What there is to choose from."""
     from durable_nb.notebook.inspector.controls import Offer
 
@@ -184,6 +184,7 @@ def _offer(seen: Seen) -> Offer:
         steps[-1:],
         partial(fork_says, log),
         seen.status not in ("completed", "cancelled"),
+        which_agent,
     )
 
 

@@ -46,6 +46,7 @@ class Offer:
     newest: Choices
     says: Callable[[int], str]
     can_end: bool
+    which_agent: str
 
 
 class Controls:
@@ -148,7 +149,7 @@ class Controls:
         run, number = self._fork_at.value
         said = esc(self._offer.says(number))
         self._says.value = f'<div style="{_SAID}">{said}</div>'
-        self._command.value = f"%durable fork {word(run)} --at {number}"
+        self._command.value = f"%durable fork {word(run)} --at {number}{self._offer.which_agent}"
 
     def _copy_diff(self) -> None:
         if self._before.value is not None and self._after.value is not None:
