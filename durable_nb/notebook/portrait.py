@@ -233,7 +233,8 @@ def _errors(log: Log) -> list[str]:
 
 def _deciders(log: Log) -> list[str]:
     answers = [row.entry for row in log.own if isinstance(row.entry, Answer)]
-    return list(dict.fromkeys(verdict(each) for each in answers))
+    said = (f"{verdict(each)}{', with edits' if each.edited else ''}" for each in answers)
+    return list(dict.fromkeys(said))
 
 
 def _origin(log: Log, look: Look) -> list[str]:

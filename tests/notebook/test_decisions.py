@@ -221,6 +221,12 @@ def test_resume_does_not_decide_and_says_what_does(paused: Notebook) -> None:
     assert str(error).endswith("; here: %durable approve refund-1042 --pause 3 (or reject)")
 
 
+def test_a_completed_card_says_that_arguments_were_edited(paused: Notebook) -> None:
+    card = paused("%durable approve refund-1042 --by ann --set amount=90").card
+    assert card.startswith("✓ completed")
+    assert "approved by ann, with edits" in card
+
+
 def test_an_unknown_run_comes_with_the_one_that_was_meant(paused: Notebook) -> None:
     error = paused("%durable approve refund-1024").error
     assert isinstance(error, UnknownExecution)
