@@ -32,7 +32,10 @@ def store() -> MemoryCheckpointer:
 def lines(store: MemoryCheckpointer) -> list[str]:
     """The card of run `a`, its outcome and its steps, line by line, with single spaces."""
     log = store.load("a")
-    drawn = text(portrait(log, Look())).splitlines()[:1] + visible("\n".join(timeline(log))).splitlines()
+    drawn = (
+        text(portrait(log, Look())).splitlines()[:1]
+        + visible("\n".join(timeline(log))).splitlines()
+    )
     return [" ".join(line.split()) for line in drawn]
 
 
