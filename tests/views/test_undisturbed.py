@@ -28,11 +28,11 @@ from durable_nb.stores.sqlite_file import SQLiteFile
 PACKAGE = Path(durable_nb.__file__).parent
 OPENS = {  # every module or folder that opens files by itself, and what it opens
     "cli/screen.py": "/dev/null",
-    "lab/child.py": "/dev/null",
     "lab/effects.py": "a directory of effects, of which it leaves out a store's",
     "lab/errand.py": "a child's output",
     "lab/handover.py": "a child's report",
     "lab/ledger.py": "a file of effects",
+    "lab/progress.py": "nothing: it asks how wide the terminal is",
     "lab/server.py": "/dev/null",
     "lab/trial.py": "a child's output",
     "notebook/typed/tables.py": "a query's file",
