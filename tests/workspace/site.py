@@ -53,15 +53,19 @@ def dies_at_write(folder: Path, script: Sequence[Any], at: int, when: Any) -> No
 
 
 def dies_at_touch(folder: Path, script: Sequence[Any], at: int) -> None:
-    """Drive a run that is killed just before its n-th operation on files within a tool."""
+    """Drive a run that is killed just before its n-th operation on the folder's files in a tool."""
     touched = 0
 
-    def hook(event: str, arguments: object) -> None:
+    def hook(event: str, arguments: tuple[object, ...]) -> None:
         nonlocal touched
-        if event in _TOUCHES_FILES and scope() is not None:
+        if event in _TOUCHES_FILES and scope() is not None and not elsewhere(arguments[0]):
             touched += 1
             if touched == at:
                 die()
+
+    def elsewhere(path: object) -> bool:
+        """Whether a name leads out of the folder: to a module, or to the project's settings."""
+        return isinstance(path, str) and os.path.isabs(path) and not path.startswith(str(folder))
 
     sys.addaudithook(hook)
     start(agent(folder, script), folder)
