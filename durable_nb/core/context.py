@@ -14,7 +14,7 @@ from typing import overload
 
 from durable_nb.model.messages import Message, Trim
 from durable_nb.model.transcript import Transcript
-from durable_nb.model.values import dumps, freeze
+from durable_nb.model.values import Json, dumps, freeze
 
 BYTES_PER_TOKEN = 3  # English has 4 and more, JSON and most other scripts about 3
 FRAMING = 4  # tokens that a provider's format spends on a message or a call
@@ -69,6 +69,11 @@ def text_tokens(text: str) -> int:
     """About how many tokens a text is, its framing included."""
     size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
     return FRAMING + -(-size // BYTES_PER_TOKEN)
+
+
+def offer_tokens(name: str, description: str, schema: Json) -> int:
+    """About how many tokens a request spends on saying that there is such a tool."""
+    return text_tokens(f"{name}{description}{dumps(schema)}")
 
 
 def excerpt(
@@ -131,14 +136,8 @@ class _Cut:
         return self._gauge.tokens(self._all, start) - self._gauge.tokens(self._all, stop)
 
     def _newest_reply(self) -> int:
-        return next(
-            (
-                len(self._all) - 1 - back
-                for back, message in enumerate(reversed(self._all))
-                if message.role == "assistant"
-            ),
-            0,
-        )
+        backwards = range(len(self._all) - 1, -1, -1)
+        return next((at for at in backwards if self._all[at].role == "assistant"), 0)
 
 
 def _text(value: object) -> str:

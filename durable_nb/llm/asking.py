@@ -95,9 +95,11 @@ class Asker:
             )
         except Exception as error:  # noqa: BLE001  # a client may raise anything, with keys in it
             return by_way_of(self._proxy, failure_of(error))
-        if (why := _no_reply(self._model, response)) is not None:
-            return why
+        if not _is_whole(self._model, response):
+            return _CUT
         message, model = message_of(response), response.model_name or self._model.model_name
+        if (why := _why_silent(message, response)) is not None:
+            return why
         if is_told(response):
             return Reply(message, usage_of(response), model)
         return Reply(with_estimate(message), estimated(messages, tools, message), model)
@@ -169,12 +171,9 @@ def _text_of(event: Any) -> str:
             return ""
 
 
-def _no_reply(model: Model, response: ModelResponse) -> Failure | None:
-    """Why a response is no reply, if it is none: it is not whole, or empty for a reason. One that
-    is empty without a reason ends a run."""
-    if not _is_whole(model, response):
-        return _CUT
-    message = message_of(response)
+def _why_silent(message: Message, response: ModelResponse) -> Failure | None:
+    """Why a response is no reply, if it is empty for a reason. One that is empty without a reason
+    ends a run."""
     if message.tool_calls or message.content.strip():
         return None
     return _SILENT.get(response.finish_reason)

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from pydantic_ai.messages import ModelResponse
 
-from durable_nb.core.context import text_tokens, tokens_of
+from durable_nb.core.context import offer_tokens, tokens_of
 from durable_nb.llm.named import COMPATIBLE
 from durable_nb.llm.protocol import ToolSpec
 from durable_nb.model.messages import Message, Usage
-from durable_nb.model.values import dumps, freeze
 
 _UNPRICED = (COMPATIBLE, "ollama")  # somebody's own server, whatever its models are called
 
@@ -30,8 +29,8 @@ def usage_of(response: ModelResponse) -> Usage:
 
 def estimated(sent: Iterable[Message], tools: Sequence[ToolSpec], reply: Message) -> Usage:
     """Tokens as a history's are estimated, of what was sent and of what came. No price is known."""
-    offered = (f"{each.name}{each.description}{dumps(freeze(each.schema))}" for each in tools)
-    return Usage(sum(map(tokens_of, sent)) + sum(map(text_tokens, offered)), tokens_of(reply))
+    offered = sum(offer_tokens(each.name, each.description, each.schema) for each in tools)
+    return Usage(sum(map(tokens_of, sent)) + offered, tokens_of(reply))
 
 
 def price_of(response: ModelResponse) -> float | None:

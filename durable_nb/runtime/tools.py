@@ -24,10 +24,9 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_confi
 from pydantic_core import to_json
 from typing_extensions import TypedDict  # the one that pydantic takes before Python 3.12
 
-from durable_nb.core.context import text_tokens
+from durable_nb.core.context import offer_tokens
 from durable_nb.model.errors import InvalidTool
 from durable_nb.model.messages import Call
-from durable_nb.model.values import dumps
 
 OnCrash: TypeAlias = Literal["rerun", "ask", "fail"]
 
@@ -154,8 +153,7 @@ class Toolbox:
     @cached_property
     def tokens(self) -> int:
         """About how many tokens a request spends on saying which tools there are."""
-        texts = (f"{each.name}{each.description}{dumps(each.schema)}" for each in self.specs)
-        return sum(map(text_tokens, texts))
+        return sum(offer_tokens(each.name, each.description, each.schema) for each in self.specs)
 
     def __contains__(self, name: str) -> bool:
         return name in self._by_name

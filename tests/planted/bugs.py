@@ -471,7 +471,7 @@ BUGS = [
     Bug(
         "a reply that was cut is taken for a whole one",
         "llm/asking.py",
-        "if not _is_whole(model, response):",
+        "if not _is_whole(self._model, response):",
         "if False:",
         "tests/llm/test_hosted.py -k 'goes_by_is_tried_again and openai'",
     ),
