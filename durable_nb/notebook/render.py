@@ -181,44 +181,14 @@ def _(part: Commands) -> str:
     return "\n".join(f"{visible(typed)}   ({does})" for typed, does in part.lines)
 
 
-@_html.register
-def _(part: Timeline) -> str:
-    return inside.timeline_html(part, _html)
-
-
-@_text.register
-def _(part: Timeline) -> str:
-    return inside.timeline_text(part, _text)
-
-
-@_html.register
-def _(part: Table) -> str:
-    return inside.table_html(part)
-
-
-@_text.register
-def _(part: Table) -> str:
-    return inside.table_text(part)
-
-
-@_html.register
-def _(part: Fold) -> str:
-    return inside.fold_html(part, _html)
-
-
-@_text.register
-def _(part: Fold) -> str:
-    return inside.fold_text(part)
-
-
-@_html.register
-def _(part: Lines) -> str:
-    return inside.lines_html(part)
-
-
-@_text.register
-def _(part: Lines) -> str:
-    return inside.lines_text(part)
+_html.register(Timeline, lambda part: inside.timeline_html(part, _html))
+_text.register(Timeline, lambda part: inside.timeline_text(part, _text))
+_html.register(Fold, lambda part: inside.fold_html(part, _html))
+_text.register(Fold, inside.fold_text)
+_html.register(Table, inside.table_html)
+_text.register(Table, inside.table_text)
+_html.register(Lines, inside.lines_html)
+_text.register(Lines, inside.lines_text)
 
 
 def _few(part: Steps) -> Sequence[str]:

@@ -13,7 +13,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 from traitlets.config import Config
 
-from durable_nb import Agent, Checkpointer, ScriptedModel, call, interrupt
+from durable_nb import Agent, Checkpointer, ScriptedModel, Tool, call, interrupt
 from durable_nb.stores.open import default_store, use_store
 from tests.support.ledger import Ledger
 
@@ -124,3 +124,16 @@ def eventually(holds: Callable[[], object], seconds: float = 30) -> None:
     while not holds():
         assert time.monotonic() < give_up, "it never happened"
         time.sleep(0.02)
+
+
+def wire_of(effects: Ledger, *, dies: bool) -> Tool:
+    """A tool that pays, or dies before it does; what became of it is asked of a person."""
+
+    def wire(amount: int) -> str:
+        """Send money."""
+        if dies:
+            raise KeyboardInterrupt
+        effects.add(f"wired {amount}")
+        return "sent"
+
+    return Tool(wire, on_crash="ask", source="def wire(amount): ...")

@@ -18,23 +18,11 @@ from durable_nb import (
 )
 from durable_nb.notebook.typed.completion import offer
 from durable_nb.notebook.words import word
-from durable_nb.runtime.tools import Tool
-from tests.notebook.conftest import Notebook
+from tests.notebook.conftest import Notebook, wire_of
 from tests.support.ledger import Ledger
 
 RUN = "it's 1"
 TYPED = '%durable answer "it\'s 1" --pause 4'
-
-
-def wire_of(effects: Ledger, *, dies: bool) -> Tool:
-    def wire(amount: int) -> str:
-        """Send money."""
-        if dies:
-            raise KeyboardInterrupt
-        effects.add(f"wired {amount}")
-        return "sent"
-
-    return Tool(wire, on_crash="ask", source="def wire(amount): ...")
 
 
 @pytest.fixture

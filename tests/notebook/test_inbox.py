@@ -15,9 +15,8 @@ from durable_nb.notebook.inbox import card as inbox
 from durable_nb.notebook.inbox.page import Shown, Waiting, ago, overview
 from durable_nb.notebook.portrait import Portrait
 from durable_nb.runtime.ports import SYSTEM
-from durable_nb.runtime.tools import Tool
 from tests.notebook.clicking import Clicker, clicker
-from tests.notebook.conftest import ANSWER, Notebook, Ran
+from tests.notebook.conftest import ANSWER, Notebook, Ran, wire_of
 from tests.support.ledger import Ledger
 
 __all__ = ["clicker"]
@@ -217,17 +216,6 @@ def test_a_card_and_a_row_of_one_run_agree(
     assert card.card.startswith("✓ completed")
     assert card.buttons == []
     assert effects.lines == ["1042 500"]
-
-
-def wire_of(effects: Ledger, *, dies: bool) -> Tool:
-    def wire(amount: int) -> str:
-        """Send money."""
-        if dies:
-            raise KeyboardInterrupt
-        effects.add(f"wired {amount}")
-        return "sent"
-
-    return Tool(wire, on_crash="ask", source="def wire(amount): ...")
 
 
 @pytest.fixture
