@@ -67,8 +67,13 @@ class Crash:
         if self._stopped is not None:
             self._stopped.end()
 
+    @property
+    def ended(self) -> str:
+        """How it ended, in words: `its process got SIGKILL`."""
+        return _ENDED[self.how](self)
+
     def __str__(self) -> str:
-        head = f"run {self.execution_id!r}: {_ENDED[self.how](self)} {self.when} {self.at}"
+        head = f"run {self.execution_id!r}: {self.ended} {self.when} {self.at}"
         said = [self.said] if self.said else []
         return "\n".join([head, *said, listing(self.rows), self.explain])
 

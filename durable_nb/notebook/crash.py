@@ -1,4 +1,7 @@
-"""`%%crash`: the cell's prompt runs in a real child process, which is ended where the line says."""
+"""`%%crash`: the cell's prompt runs in a real child process, which is ended where the line says.
+
+What is left of a run shows as a card, also where `lab.crash` was called.
+"""
 
 from __future__ import annotations
 
@@ -43,6 +46,23 @@ class CrashMagics(Magics):
         return crashed
 
     cast(Any, crash).getdoc = _manual
+
+
+SHOWN = "durable_nb.lab.crashes", "Crash"
+"""The class that `card` draws: named, so that loading the extension imports no lab."""
+
+
+def card(crash: Crash) -> str:
+    """What `str()` of it says, as HTML in the form of a run's card."""
+    from durable_nb.notebook.parts import Part, Say, Table
+    from durable_nb.notebook.portrait import Portrait
+    from durable_nb.notebook.render import html
+
+    rows = ((f"#{row.node_index} {row.node_id}", row.step_type, row.status) for row in crash.rows)
+    said: tuple[Part, ...] = (Say(crash.said),) if crash.said else ()
+    parts = (*said, Table("", ("row", "step", "status"), tuple(rows)), Say(crash.explain))
+    facts = (f"{crash.when} {crash.at}",)
+    return html(Portrait("red", "↯", crash.ended, crash.execution_id, facts, parts))
 
 
 def _crashed(names: Mapping[str, Any], line: Namespace, body: str) -> Crash | None:

@@ -19,10 +19,11 @@ from IPython.core.completer import (
 
 from durable_nb.model.errors import DurableError
 from durable_nb.notebook.banner import banner
-from durable_nb.notebook.crash import CrashMagics
+from durable_nb.notebook.crash import SHOWN, CrashMagics, card
 from durable_nb.notebook.magics import DurableMagics
 
 if TYPE_CHECKING:
+    from IPython.core.formatters import DisplayFormatter, HTMLFormatter
     from IPython.core.interactiveshell import InteractiveShell
 
 MAGICS = {"line": ("durable",), "cell": ("durable", "durable_sql", "crash")}
@@ -40,6 +41,7 @@ def load(shell: InteractiveShell) -> None:
         shell.register_magics(*CLASSES)
         shell.input_transformers_cleanup.append(as_meant)
         shell.Completer.custom_matchers.append(offered)
+        _cards(shell).for_type_by_name(*SHOWN, card)
         magics = cast("DurableMagics", _loaded(shell))
         shell.events.register("post_run_cell", magics.look_again)
     told = banner()
@@ -70,7 +72,14 @@ def unload(shell: InteractiveShell) -> None:
             del manager.magics[kind][name]
     shell.input_transformers_cleanup.remove(as_meant)
     shell.Completer.custom_matchers.remove(offered)
+    _cards(shell).pop(".".join(SHOWN))
     shell.events.unregister("post_run_cell", magics.look_again)
+
+
+def _cards(shell: InteractiveShell) -> HTMLFormatter:
+    """Where IPython looks up how a value shows as HTML."""
+    formatter = cast("DisplayFormatter", shell.display_formatter)
+    return cast("HTMLFormatter", formatter.formatters["text/html"])
 
 
 @context_matcher(priority=1000, identifier="durable_nb")  # before those that know only Python

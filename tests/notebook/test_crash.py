@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from durable_nb import InvalidInput
+from durable_nb.core.text import visible
 from durable_nb.notebook.typed.completion import offer
 from tests.notebook.conftest import Notebook
+from tests.notebook.test_render import ALLOWED, HOSTILE, Seen
 
 AGENT = """
 from pathlib import Path
@@ -74,6 +77,38 @@ def test_a_mistake_is_an_error_of_ours(cells: Notebook, cell: str, why: str) -> 
     error = cells(cell).error
     assert isinstance(error, InvalidInput)
     assert why in str(error)
+
+
+def seen(cells: Notebook, crash: object) -> Seen:
+    """How it shows as HTML, as a browser takes it."""
+    bundle, _ = cells.shell.display_formatter.format(crash)
+    assert bundle["text/plain"] == str(crash)
+    return Seen(bundle["text/html"])
+
+
+def test_what_is_left_shows_as_a_card_that_says_what_its_text_says(cells: Notebook) -> None:
+    card = seen(cells, crash := cells(CELL).value)
+    assert card.open == []
+    assert card.text.startswith("↯ its process got SIGKILL \xa0r  · after turn:0/tool:charge")
+    for row in crash.rows:
+        assert f"#{row.node_index} {row.node_id}{row.step_type}{row.status}" in card.text
+    assert card.text.endswith(crash.explain)
+
+
+def test_what_others_wrote_is_text_on_the_card_of_a_crash(cells: Notebook) -> None:
+    crash = cells(CELL).value
+    for said in HOSTILE:
+        card = seen(cells, replace(crash, said=said, explain=said, execution_id=said))
+        assert card.tags <= ALLOWED
+        assert card.attributes <= {"style"}
+        assert card.open == []
+        assert card.text.count(visible(said)) == 3
+
+
+def test_without_the_extension_a_crash_shows_as_text(cells: Notebook) -> None:
+    crash = cells(CELL).value
+    cells("%unload_ext durable_nb")
+    assert "text/html" not in cells.shell.display_formatter.format(crash)[0]
 
 
 def test_help_and_completion_know_the_magic(cells: Notebook) -> None:
