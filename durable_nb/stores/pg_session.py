@@ -72,12 +72,14 @@ class Session:
 
     @property
     def place(self) -> str:
-        """Where the store is, without the password."""
+        """Where the store is, without the password. A socket's directory is on this machine."""
         try:
             known = conninfo_to_dict(self.dsn)
         except psycopg.Error:
             return "an address that cannot be read"
-        return f"{known.get('host', 'localhost')}/{known.get('dbname') or 'postgres'}"
+        host = str(known.get("host") or os.environ.get("PGHOST") or "/")
+        host = "localhost" if host.startswith(("/", "@")) else host
+        return f"{host}/{known.get('dbname') or 'postgres'}"
 
     def refuse_if_closed(self) -> None:
         if self._closed:

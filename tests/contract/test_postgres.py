@@ -40,6 +40,24 @@ def test_an_address_says_where_it_leads_and_never_the_password() -> None:
     unreadable.close()
 
 
+@pytest.mark.parametrize(
+    ("dsn", "shown"),
+    [
+        ("postgresql://ann@/runs?host=/run/postgresql", "localhost/runs"),
+        ("postgresql:///runs", "db.example.com/runs"),
+        ("host=10.0.0.7", "10.0.0.7/postgres"),
+    ],
+    ids=["a socket", "from the environment", "a host"],
+)
+def test_an_address_shows_the_machine_that_it_leads_to(
+    dsn: str, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGHOST", "db.example.com")
+    away = PostgresCheckpointer(dsn)
+    assert repr(away) == f"PostgresCheckpointer('{shown}', schema='durable_nb')"
+    away.close()
+
+
 def test_a_schema_that_is_gone_says_so(store: PostgresCheckpointer) -> None:
     lease = started(store)
     run_sql(f"drop schema {store.schema} cascade")
