@@ -22,6 +22,7 @@ from durable_nb.lab.points import HOWS, How, Point, When, point
 from durable_nb.model import errors
 from durable_nb.model.errors import DurableError, InvalidInput, StoreError, UnknownExecution
 from durable_nb.runtime.agent import Agent
+from durable_nb.runtime.checks import placed
 from durable_nb.stores.protocol import Checkpointer
 
 _REFUSED = (
@@ -98,6 +99,7 @@ def crash(
     when: When,
     execution_id: str | None = None,
     how: How = "kill",
+    workdir: str | os.PathLike[str] | None = None,
 ) -> Crash:
     """Start a run in a child process, which comes to its end at the step `at`.
 
@@ -119,18 +121,20 @@ def crash(
     gives up after a second).
 
     The child is a real process: the agent goes there by cloudpickle, with the store it uses here,
-    and what it prints is shown here. It ends with this process, and on *interrupt kernel*.
+    and what it prints is shown here. It ends with this process, and on *interrupt kernel*. The run
+    works in `workdir`, as one of `agent.run` does.
 
     Raises `InvalidInput` if the run never comes to that point (then it has run as far as it went),
     for an agent that cannot be handed over, for a `MemoryCheckpointer`, and for a store that cannot
     fail that way; and what `agent.run` raises, such as `ExecutionExists`.
     """
     where = _checked(agent, point(at, when), how)
+    place = placed(workdir)
     execution_id = agent.ports.new_id() if execution_id is None else execution_id
     packed = pack(agent, agent.checkpointer)
     with ExitStack() as held:
         forks = held.enter_context(Forks(packed, heard=True))
-        report = forks.do(_Doomed(packed, prompt, execution_id, where, how))
+        report = forks.do(_Doomed(packed, prompt, execution_id, where, how, place))
         stopped = None
         if report.ended == "stopped":
             stopped = _Stopped(forks, report.value, held.pop_all())
@@ -166,18 +170,19 @@ class _Doomed:
     execution_id: str
     point: Point
     how: How
+    workdir: str | None
 
     def __call__(self, say: Say) -> str:
         agent, store = unpack(self.packed)
         reached: list[Point] = []
         arm(agent, store, self.point, partial(self._end, say, store, reached))
         try:
-            status = agent.run(self.prompt, execution_id=self.execution_id).status
+            run = agent.run(self.prompt, execution_id=self.execution_id, workdir=self.workdir)
         except StoreError as error:
             if not reached:
                 raise
             return f"{type(error).__name__}: {error}"
-        return status if reached else ""
+        return run.status if reached else ""
 
     def _end(self, say: Say, store: Checkpointer, reached: list[Point]) -> None:
         reached.append(self.point)

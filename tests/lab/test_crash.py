@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from durable_nb import AlreadyResumed, lab
+from durable_nb import Agent, AlreadyResumed, ScriptedModel, call, lab
 from durable_nb.core.nodes import listing
+from durable_nb.workspace import Workspace
 from tests.lab import shop
 from tests.support.postgres import postgres
 
@@ -130,6 +131,17 @@ def test_a_killed_run_is_seen_as_crashed_at_once(tmp_path: Path) -> None:
     killed(tmp_path, TOOL, "before")
     (run,) = shop.store_in(tmp_path).runs()
     assert run.status == "crashed"
+
+
+def test_a_run_that_is_killed_works_in_the_directory_it_is_given(tmp_path: Path) -> None:
+    desk = tmp_path / "desk"
+    desk.mkdir()
+    script = ScriptedModel([call("write", path="letter", content="Paid."), "Written."])
+    clerk = Agent("clerk", script, Workspace().tools(), checkpointer=shop.store_in(tmp_path))
+    lab.crash(clerk, "Write", at="turn:0/tool:write", when="after", execution_id="r", workdir=desk)
+    assert (desk / "letter").read_text() == "Paid."
+    assert clerk.resume("r").status == "completed"
+    assert clerk.checkpointer.load("r").run.workdir == str(desk)
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
