@@ -26,6 +26,7 @@ _UNSTABLE = [
     (re.compile(re.escape(tempfile.gettempdir()) + r"/durable_nb-\w+"), "/tmp/durable_nb"),
     (re.compile(rf"\b(by|user) {re.escape(getpass.getuser())}\b"), r"\1 alice"),
     (re.compile(r"\b0x[0-9a-f]{6,}\b"), "0x0"),
+    (re.compile(r"(?<![\w.])(\d+ min \d\d s|\d+(\.\d+)? (µs|ms|s))\b"), "1 ms"),
 ]
 
 
@@ -43,7 +44,7 @@ def normal(cells: Iterable[NotebookNode]) -> NotebookNode:
 
 
 def stable(text: str) -> str:
-    """Text without the hour, the user, and the temporary folder's name."""
+    """Text without the hour, durations, the user, and the temporary folder's name."""
     for pattern, instead in _UNSTABLE:
         text = pattern.sub(instead, text)
     return text

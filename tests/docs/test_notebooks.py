@@ -10,7 +10,7 @@ import pytest
 
 from durable_nb.tour import executed
 from durable_nb.tour.text import as_text
-from tests.docs.outputs import NOTEBOOKS, normal
+from tests.docs.outputs import NOTEBOOKS, normal, stable
 
 ALL = sorted(NOTEBOOKS.glob("*.ipynb"))
 NEEDS_LOCAL = "12_a_real_model_offline"
@@ -45,3 +45,8 @@ def test_a_notebook_is_committed_in_one_form_with_short_cells_and_claims_it_chec
 
 def test_there_is_a_notebook_to_look_at() -> None:
     assert next(path.name for path in ALL) == "01_a_run_you_can_kill.ipynb"
+
+
+@pytest.mark.parametrize("took", ["340 µs", "12 ms", "1.2 s", "3 min 05 s"])
+def test_how_long_a_step_took_makes_no_other_notebook(took: str) -> None:
+    assert stable(f"turn:1  llm_call  {took}") == "turn:1  llm_call  1 ms"
