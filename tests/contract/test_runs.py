@@ -14,6 +14,7 @@ from durable_nb import (
     AgentMismatch,
     AlreadyResumed,
     Call,
+    Checkpointer,
     DurableError,
     ExecutionExists,
     InvalidInput,
@@ -114,6 +115,41 @@ def test_a_row_is_on_disk_before_its_step_begins(store, elsewhere) -> None:
     bot(store, script, look).run("go", execution_id="r1")
     turn, tool_row = ("turn:0", "completed"), ("turn:0/tool:look", "completed")
     assert seen == [[turn], [turn, tool_row], [turn, tool_row, ("turn:1", "completed")]]
+
+
+def test_each_row_carries_what_had_been_said_up_to_it(store, elsewhere, effects) -> None:
+    bot(store, SMALL, refund_tool(effects)).run("go", execution_id="r1")
+    said = [row.state_snapshot["messages"] for row in elsewhere.list("r1")]
+    assert [[message.role for message in each] for each in said] == [
+        ["user"],
+        ["user", "assistant"],
+        ["user", "assistant", "tool"],
+        ["user", "assistant", "tool", "assistant"],
+    ]
+    (asked,) = said[1][-1].tool_calls
+    assert (asked.tool, asked.arguments) == ("refund", {"order": "1042", "amount": 20})
+
+
+class Bare:
+    """A store with the methods that `Checkpointer` names, and no others."""
+
+    def __init__(self, store: Checkpointer) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("_") or name not in vars(Checkpointer):
+            raise AttributeError(f"{name!r} is not in the protocol")
+        return getattr(self._store, name)
+
+
+def test_an_agent_asks_no_more_of_a_store_than_the_protocol_has(store, elsewhere, effects) -> None:
+    agent = bot(Bare(store), [*LARGE, "Now this."], refund_tool(effects))
+    assert agent.run("go", execution_id="r1").status == "paused"
+    assert agent.resume("r1", resume_value=Resume(True)).status == "completed"
+    assert agent.fork("r1", at="turn:1").output == "Done."
+    assert agent.resume("r1", prompt="and now?").execution_id == "r1-2"
+    assert {run.status for run in elsewhere.runs()} == {"completed"}
+    assert effects.lines == ["charge 1042 5000"]
 
 
 @pytest.mark.parametrize("state", ["completed", "paused", "crashed", "failed"])
