@@ -959,6 +959,26 @@ def test_a_tool_that_died_before_it_asked_asks_on_resume(store, elsewhere, effec
     assert effects.lines == ["work"]
 
 
+def test_a_pause_after_a_crash_is_the_one_that_would_have_been(store, elsewhere) -> None:
+    died = []
+
+    def work() -> str:
+        if not died:
+            died.append(1)
+            raise KeyboardInterrupt
+        return interrupt("why", {"amount": 5000}).by
+
+    with pytest.raises(KeyboardInterrupt):
+        bot(store, WORK, work).run("go", execution_id="died")
+    bot(elsewhere, WORK, work).resume("died")
+    bot(store, WORK, work).run("go", execution_id="lived")
+    after_death, alive = (store.get_last(each) for each in ("died", "lived"))
+    assert after_death.entry == alive.entry
+    assert (after_death.node_id, after_death.agent_path) == (alive.node_id, alive.agent_path)
+    result = bot(elsewhere, WORK, work).resume("died", resume_value=Resume(True, by="ann"))
+    assert told(result) == ["ann"]
+
+
 # --- edits ----------------------------------------------------------------------------------------
 
 
