@@ -14,6 +14,7 @@ import pytest
 from durable_nb import (
     Agent,
     AlreadyResumed,
+    Checkpointer,
     DurableError,
     Message,
     Reply,
@@ -245,6 +246,42 @@ def test_arun_does_not_block_the_loop(store) -> None:
         return (await task).status
 
     assert asyncio.run(notebook()) == "completed"
+
+
+class Slow:
+    """A store of which each of a resume's calls waits until it is its turn."""
+
+    def __init__(self, store: Checkpointer, turns: threading.Semaphore) -> None:
+        self._store, self._turns = store, turns
+
+    def __getattr__(self, name: str) -> object:
+        asked = getattr(self._store, name)
+        if name not in ("load", "claim", "append", "release"):
+            return asked
+
+        def in_turn(*args: object, **kwargs: object) -> object:
+            assert self._turns.acquire(timeout=30), "the loop is blocked"
+            return asked(*args, **kwargs)
+
+        return in_turn
+
+
+def test_aresume_does_not_block_the_loop_while_the_store_does(store, elsewhere) -> None:
+    def work() -> str:
+        return interrupt("why").by
+
+    turns = threading.Semaphore(0)
+
+    async def notebook() -> list[str]:
+        agent = bot(Slow(elsewhere, turns), WORK, work)
+        task = asyncio.create_task(agent.aresume("r1", resume_value=Resume(True, by="ann")))
+        while not task.done():
+            turns.release()
+            await asyncio.sleep(0.001)
+        return told(await task)
+
+    bot(store, WORK, work).run("go", execution_id="r1")
+    assert asyncio.run(notebook()) == ["ann"]
 
 
 def test_many_aruns_share_a_loop(store) -> None:
