@@ -100,6 +100,16 @@ def test_a_run_killed_as_it_pauses_is_paused_or_asks_again(
     assert rows.count("interrupted") == 1
 
 
+@pytest.mark.parametrize("when", WHENS)
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_no_death_leaves_a_run_half_paused(start, store, at: int, when: str) -> None:
+    assert start("gated", at=at, when=when).outcome() == f"signal {signal.SIGKILL}"
+    rows = [row for run in store.runs() for row in store.list(run.execution_id)]
+    interrupted = [row.number for row in rows if row.status == "interrupted"]
+    assert interrupted == ([3] if (at, when) == (3, "after") else [])
+    assert [pause.number for pause in store.list_pending_interrupts()] == interrupted
+
+
 def test_a_run_killed_inside_of_its_tool_runs_it_again_and_asks_no_model(
     start, store, effects, wait_for, tmp_path
 ) -> None:
