@@ -9,6 +9,7 @@ last two, `resuming` is the other document.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sqlite3
 import sys
@@ -17,6 +18,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from durable_nb import (
@@ -32,6 +34,7 @@ from durable_nb.core.nodes import listing
 from tests.crash.agents import SCRIPT, make
 from tests.support.agents import bot, told
 from tests.support.children import Process
+from tests.support.postgres import server
 from tests.support.stores import STORES
 
 CHARGE = "charge 1042 5000"
@@ -250,7 +253,9 @@ def test_a_fork_leaves_the_original_as_it_was(start, store, tmp_path) -> None:
     """boundaries 5: another id, from any step; the marker is not one."""
     assert start("small").outcome() == "completed"
     before, agent = store.load("r1").rows, make("small", store, tmp_path)
-    assert agent.fork("r1", execution_id="r2").status == "completed"
+    fork = agent.fork("r1")
+    assert (fork.status, len(before)) == ("completed", 4)
+    assert fork.execution_id != "r1"
     with pytest.raises(ForkRefused, match="not a step"):
         agent.fork("r1", at="run_end")
     assert store.load("r1").rows == before
@@ -360,6 +365,37 @@ def test_the_log_is_an_ordinary_file_of_sqlite(kind, start, tmp_path) -> None:
     nodes = [node for (node,) in db.execute("select node_id from checkpoints order by number")]
     db.close()
     assert nodes == ["turn:0", "turn:0/tool:refund", "turn:1", "run_end"]
+
+
+CLIENTS = {
+    "sqlite-full": lambda store: sqlite3.connect(store.path),
+    "postgres": lambda store: psycopg.connect(server(), options=f"-c search_path={store.schema}"),
+}
+
+
+def test_a_client_of_the_database_reads_rows_messages_pauses_and_effects(
+    kind, start, store
+) -> None:
+    """boundaries 0, resuming: three names hold it all, and the messages are there as JSON."""
+    assert start("charging_first").outcome() == "paused"
+    client = CLIENTS[kind](store)
+    asked = client.cursor()
+
+    def rows(query: str) -> list[tuple[object, ...]]:
+        asked.execute(query)
+        return asked.fetchall()
+
+    steps = rows("select step_type, status, body from checkpoints order by number")
+    assert [row[:2] for row in steps] == [
+        ("llm_call", "completed"),
+        ("tool_call", "completed"),
+        ("hitl_pause", "interrupted"),
+    ]
+    assert "Refund order 1042" in steps[0][2]
+    assert json.loads(steps[1][2])["arguments"] == {"order": "1042", "amount": 5000}
+    assert rows("select execution_id, reason from pending_interrupts") == [("r1", "right?")]
+    assert rows("select attempts, value from idempotency_cache") == [(1, '"1042"')]
+    client.close()
 
 
 def test_calls_that_were_asked_for_run_before_anything_else(
