@@ -105,6 +105,18 @@ def test_the_world_at_the_moment_of_death_is_what_the_point_says(
     assert spent(tmp_path) == before_resume
 
 
+def test_rows_cannot_tell_an_effect_that_happened_from_one_that_did_not(tmp_path: Path) -> None:
+    """Only what is wrapped leaves a mark; that is why people can be asked."""
+    left = []
+    for when in ("before", "after"):
+        (folder := tmp_path / when).mkdir()
+        crash = killed(folder, TOOL, when, remembered=False)
+        left.append(([(row.number, row.entry) for row in crash.rows], spent(folder)))
+    (rows, nothing), (same_rows, charged) = left
+    assert rows == same_rows
+    assert (nothing, charged) == ((1, 0), (1, 1))
+
+
 def test_the_rows_of_a_killed_and_resumed_run_tell_what_was_done_again(tmp_path: Path) -> None:
     killed(tmp_path, TOOL, "during")
     resumed_elsewhere(tmp_path)
