@@ -11,8 +11,8 @@ from durable_nb.lab.verdicts import Finding
 
 def advice(acts: Sequence[Act], finding: Finding, tool_function: str) -> str:
     """What to wrap, from what the tool did at the entry whose step was killed. Empty where nothing
-    happened again."""
-    if not finding.again:
+    happened again, and where the step was no tool's."""
+    if not finding.again or not tool_function:
         return ""
     told = [act for act in acts if any(_names(act, effect) for effect in finding.again)]
     for act in sorted(told or acts, key=lambda act: act.is_wrapped):

@@ -5,23 +5,12 @@ from __future__ import annotations
 
 import os
 
-from durable_nb.core.nodes import Pending
-from durable_nb.lab.errand import Answers
+from durable_nb.lab.errand import Answers, approve
 from durable_nb.lab.points import points
 from durable_nb.lab.progress import Progress
 from durable_nb.lab.table import Line, Matrix, matrix
 from durable_nb.lab.trial import Effects, Trial, Whole
-from durable_nb.model.decisions import Resume
 from durable_nb.runtime.agent import Agent
-
-BY = "crash_matrix"
-
-
-def approve(pause: Pending) -> Resume:
-    """What a crash matrix answers where nobody says otherwise: yes, and run it again."""
-    if pause.asks == "in_doubt":
-        return Resume.run_again(by=BY)
-    return Resume(approved=True, by=BY)
 
 
 def crash_matrix(

@@ -24,6 +24,7 @@ from durable_nb import (
     ScriptedModel,
     Usage,
     call,
+    current,
     idempotent,
     interrupt,
     lab,
@@ -254,6 +255,16 @@ def test_a_tool_that_does_something_else_the_second_time_diverges() -> None:
     assert set(verdicts(matrix)[TOOL].values()) == {"diverged"}
 
 
+def test_where_the_model_was_killed_no_line_is_said_to_be_wrapped() -> None:
+    def work() -> str:
+        Path(current().call_id).touch()  # another id where the model was asked again
+        return "ok"
+
+    matrix = lab.crash_matrix(one_call(work), "Go")
+    assert set(verdicts(matrix)) == {"turn:0"}
+    assert set(matrix["wrap"]) == {""}
+
+
 def test_a_resume_that_fails_or_never_ends_is_stuck(tmp_path: Path) -> None:
     def work() -> str:
         Path("begun").touch()
@@ -362,6 +373,15 @@ def test_two_interpreters_are_started_and_the_rest_is_forked(tmp_path: Path) -> 
     assert len(matrix) == 41
     assert len(set(parents.lines)) == 1
     assert parents.lines[0] != str(os.getpid())
+
+
+def test_children_begin_without_pandas_which_no_run_needs() -> None:
+    def work() -> str:
+        Path("seen").write_text(f"pandas is imported: {'pandas' in sys.modules}")
+        return "ok"
+
+    matrix = lab.crash_matrix(one_call(work), "Go")
+    assert matrix["effects"][0] == ["seen: pandas is imported: False"]
 
 
 SCRIPT = """
