@@ -150,7 +150,8 @@ def _name(decision: Resume, user: str) -> str:
 
 def _ending(state: State) -> str:
     end = cast(End, state.newest.entry)
-    return f"{end.status} at {moment(state.newest.at):%Y-%m-%d %H:%M:%S} UTC; {_since(state)}"
+    when = f"{moment(state.newest.at):%Y-%m-%d %H:%M:%S} UTC"
+    return f"{end.error or end.status} at {when}; {_since(state)}"
 
 
 def _since(state: State) -> str:

@@ -59,7 +59,7 @@ def test_a_paused_run_is_cancelled_and_waits_no_more(store: Checkpointer):
     last = store.get_last("r1")
     assert (last.status, last.entry.error, last.node_index) == ("cancelled", "cancelled by ann", 1)
     assert not store.list_pending_interrupts()
-    with pytest.raises(AlreadyResumed):
+    with pytest.raises(AlreadyResumed, match="cancelled by ann at "):
         agent.resume("r1", resume_value=YES)
     with pytest.raises(AlreadyResumed, match="nothing to cancel"):
         store.cancel("r1")

@@ -192,7 +192,7 @@ def test_cancelling_ends_a_run_once_and_says_by_whom(notebook: Notebook, bot: Ag
     notebook("%%durable bot --id a\nRefund order 1042")
     ran = notebook("%durable cancel a --by alice")
     assert ran.value.status == "cancelled"
-    assert "cancelled" in ran.card
+    assert "cancelled by alice" in ran.card
     assert ran.buttons == []
     assert notebook("%durable cancel a").error is None
     ends = [row.entry.error for row in ran.value.steps if row.step_type == "run_end"]
