@@ -4,6 +4,7 @@ which section of theirs it stands: `boundaries` has numbered ones, `bugs` and `l
 last two, `resuming` is the other document.
 
 `tests/workspace/test_every_kill.py` holds the rest of `resuming`: killed anywhere, same tree.
+`tests/docs/seeds.toml` says of every sentence of theirs where it is shown.
 """
 
 from __future__ import annotations
