@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from durable_nb.core.decide import arguments_of, decide
 from durable_nb.core.state import State
@@ -10,17 +10,21 @@ from durable_nb.model.commands import AskModel, EndRun, RunTool, Stop, TellModel
 from durable_nb.model.entries import Pause
 
 
-def explain(state: State) -> str:
-    """One or two sentences: what Approve does for a paused run, what Resume does for a dead one."""
+def runs_again(tool: str) -> str:
+    """What a tool does with a call in doubt, where nobody says."""
+    return "rerun"
+
+
+def explain(state: State, on_crash: Callable[[str], str] = runs_again) -> str:
+    """One or two sentences: what Approve does for a paused run, what Resume does for a dead one.
+
+    `on_crash` says of a tool what it does with a call in doubt, which no log knows.
+    """
     match decide(state):
         case AskModel(turn):
             return f"Resume asks the model again for turn {turn}, with the saved history. No tool is run again."
-        case RunTool(step, arguments, answers):
-            saved = "with the recorded decision" if answers else "with its saved arguments"
-            return (
-                f"Resume runs {call_text(step.tool, arguments)} again from the top, {saved}. "
-                "The model is not asked again."
-            )
+        case RunTool(step) as command:
+            return _resumes(command, on_crash(step.tool))
         case TellModel(step):
             return (
                 f"Resume tells the model what was decided about {step.tool}. The tool is not run."
@@ -41,6 +45,17 @@ def explain(state: State) -> str:
             )
         case Stop(end):
             return f"The run is {end.status}. There is nothing to resume."
+
+
+def _resumes(command: RunTool, on_crash: str) -> str:
+    """What Resume does at a tool that had begun when its process died."""
+    call = call_text(command.step.tool, command.arguments)
+    if on_crash == "ask":
+        return f"Resume asks a person what became of {call}. Nothing is run before the answer."
+    if on_crash == "fail":
+        return f"Resume tells the model that {call} is in doubt. The tool is not run."
+    saved = "with the recorded decision" if command.answers else "with its saved arguments"
+    return f"Resume runs {call} again from the top, {saved}. The model is not asked again."
 
 
 def rejection(pause: Pause) -> str:

@@ -142,11 +142,11 @@ def crash(
         raise _survived(agent.checkpointer, execution_id, where, report)
     ending = signal.SIGSTOP if stopped is not None else max(0, -report.code)
     said = report.value if report.ended == "done" else ""
-    return _left(agent.checkpointer, execution_id, where, how, ending, said, stopped)
+    return _left(agent, execution_id, where, how, ending, said, stopped)
 
 
 def _left(
-    store: Checkpointer,
+    agent: Agent,
     execution_id: str,
     where: Point,
     how: How,
@@ -155,7 +155,9 @@ def _left(
     stopped: _Stopped | None,
 ) -> Crash:
     """What is on disk of a run whose process came to its end."""
-    rows, ahead = store.list(execution_id), explain(state_of(store.load(execution_id)))
+    store = agent.checkpointer
+    rows, state = store.list(execution_id), state_of(store.load(execution_id))
+    ahead = explain(state, agent.toolbox.on_crash)
     if stopped is not None:
         ahead = f"{ahead} {_REFUSED}"
     return Crash(execution_id, where.node, where.when, how, ending, rows, ahead, said, stopped)

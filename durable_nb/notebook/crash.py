@@ -98,4 +98,4 @@ def _there(agent: Agent, execution_id: str, prompt: str) -> str:
         return ""
     head = f"run {execution_id!r} is there already; no child was started. Choose another --id"
     rows = listing(agent.checkpointer.list(execution_id))
-    return f"{head}\n{rows}\n{explain(state_of(log))}"
+    return f"{head}\n{rows}\n{explain(state_of(log), agent.toolbox.on_crash)}"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from durable_nb.core.changes import differences
 from durable_nb.core.compare import Change
+from durable_nb.core.explain import runs_again
 from durable_nb.core.nodes import status_of
 from durable_nb.core.state import state_of
 from durable_nb.model.entries import Log
@@ -157,6 +158,13 @@ class Faces:
         except DurableError:
             return ()
 
+    def on_crash(self, tool: str) -> str:
+        """What the tool does with a call in doubt, if its agent is here."""
+        try:
+            return self._run.agent().toolbox.on_crash(tool)
+        except DurableError:
+            return runs_again(tool)
+
     def _draw(
         self,
         paint: Callable[[Face, Look], Portrait],
@@ -187,6 +195,7 @@ class Faces:
             changed=changed,
             now=SYSTEM.clock(),
             which_agent=which,
+            on_crash=self.on_crash,
         )
 
     def _cannot_ask(self, question: Question) -> tuple[str, ...]:

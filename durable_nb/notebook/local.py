@@ -165,7 +165,8 @@ class LocalRun:
         state = state_of(log)
         status = status_of(log, state)
         if status in ("crashed", "failed"):
-            self.resume(notes=(*notes, went_on(log, state)), quiet=quiet)
+            note = went_on(log, state, self.faces.on_crash)
+            self.resume(notes=(*notes, note), quiet=quiet)
         elif status == "running":
             self._attach(notes, quiet=quiet)
         else:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import cast
 
 from durable_nb.core.calls import calls_text, cut_note, model_calls, spent
 from durable_nb.core.compare import Change
-from durable_nb.core.decide import arguments_of
-from durable_nb.core.explain import call_text, explain, rejection
+from durable_nb.core.decide import arguments_of, decide
+from durable_nb.core.explain import call_text, explain, rejection, runs_again
 from durable_nb.core.nodes import moment, node_id, status_of
 from durable_nb.core.state import State, state_of
+from durable_nb.model.commands import RunTool
 from durable_nb.model.entries import Answer, End, Log, Pause, ToolCall, Turn
 from durable_nb.notebook.changed import changed_parts
 from durable_nb.notebook.gates import has_expired
@@ -45,6 +46,7 @@ class Look:
     now: int = 0
     brief: bool = False
     which_agent: str = ""
+    on_crash: Callable[[str], str] = runs_again
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,20 +91,27 @@ def prompt_of(log: Log) -> str:
     return next(message.content for message in reversed(said) if message.role == "user")
 
 
-def went_on(log: Log, state: State) -> str:
+def went_on(log: Log, state: State, on_crash: Callable[[str], str]) -> str:
     """What a resume of a dead or failed run has just begun to do."""
     how = "had failed" if state.status == "failed" else "had died"
+    did = _did(state, on_crash)
+    return f"It {how} at {node_id(state.at.entry)}, so this cell went on from there: {did}."
+
+
+def _did(state: State, on_crash: Callable[[str], str]) -> str:
+    match decide(state):
+        case RunTool(step, arguments) if on_crash(step.tool) != "rerun":
+            return f"{call_text(step.tool, arguments)} is in doubt, and was not run again"
     match state.at.entry:
         case Turn(turn):
-            did = f"the model was asked again for turn {turn}, and no tool was run again"
+            return f"the model was asked again for turn {turn}, and no tool was run again"
         case ToolCall(tool=tool, arguments=arguments):
-            did = f"{call_text(tool, arguments)} was run again with its saved arguments; the model was not asked for it again"
+            return f"{call_text(tool, arguments)} was run again with its saved arguments; the model was not asked for it again"
         case Answer(tool=tool, by=by, approved=approved):
             verdict = "approval" if approved else "rejection"
-            did = f"{tool} was entered again with {by}'s recorded {verdict}"
+            return f"{tool} was entered again with {by}'s recorded {verdict}"
         case _:
-            did = "nothing was left to do"
-    return f"It {how} at {node_id(state.at.entry)}, so this cell went on from there: {did}."
+            return "nothing was left to do"
 
 
 def _paused(log: Log, state: State, look: Look) -> Portrait:
@@ -139,7 +148,7 @@ def _gate(log: Log, state: State, pause: Pause, look: Look) -> tuple[Part, ...]:
         (f"%durable reject {run} --note 'why'", "to reject"),
     )
     more = "" if look.brief else f" {rejection(pause)}"
-    return _explained(state, more), Commands(typed)
+    return _explained(state, look, more), Commands(typed)
 
 
 def _in_doubt(log: Log, state: State, look: Look) -> tuple[Part, ...]:
@@ -150,7 +159,7 @@ def _in_doubt(log: Log, state: State, look: Look) -> tuple[Part, ...]:
         (f"{answer} --run-again", "it did not happen"),
         (f"{answer} --stop", "nobody knows: end the run"),
     )
-    return _explained(state), Commands(typed)
+    return _explained(state, look), Commands(typed)
 
 
 def _completed(log: Log, state: State, look: Look) -> Portrait:
@@ -182,7 +191,7 @@ def _failed(log: Log, state: State, look: Look) -> Portrait:
     end = cast("End", state.newest.entry)
     facts = (log.run.agent, f"failed {_when(state.newest.at)} at {node_id(state.at.entry)}")
     said = () if look.error else (Block(end.error or "", ""),)
-    parts = (*said, _explained(state), _resume(log, look))
+    parts = (*said, _explained(state, look), _resume(log, look))
     return Portrait("red", "✗", "failed", log.run.execution_id, facts, parts)
 
 
@@ -190,7 +199,7 @@ def _crashed(log: Log, state: State, look: Look) -> Portrait:
     headline = "stopped by you" if look.stopped else "died mid-step"
     when = "" if look.brief else f", {_when(state.newest.at)}"
     facts = (log.run.agent, f"newest row {node_id(state.newest.entry)}{when}")
-    parts = (_explained(state), _resume(log, look))
+    parts = (_explained(state, look), _resume(log, look))
     return Portrait("red", "↯", headline, log.run.execution_id, facts, parts)
 
 
@@ -209,10 +218,10 @@ _DRAW = {
 }
 
 
-def _explained(state: State, more: str = "") -> Say:
+def _explained(state: State, look: Look, more: str = "") -> Say:
     """What a click will do, with the call that it makes set apart."""
     call = call_text(state.step.tool, arguments_of(state)) if state.step else ""
-    return Say(explain(state) + more, code=call)
+    return Say(explain(state, look.on_crash) + more, code=call)
 
 
 def _resume(log: Log, look: Look) -> Commands:

@@ -161,6 +161,10 @@ class Toolbox:
     def __getitem__(self, name: str) -> Tool:
         return self._by_name[name]
 
+    def on_crash(self, name: str) -> OnCrash:
+        """What that tool does with a call in doubt."""
+        return self[name].on_crash if name in self else "rerun"
+
     def refusal(self, call: Call) -> str | None:
         """Why the model's call cannot run, in words for the model; None if it can."""
         if call.tool not in self:

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from durable_nb import Agent, AlreadyResumed, ScriptedModel, call, lab
+from durable_nb import Agent, AlreadyResumed, ScriptedModel, call, lab, tool
 from durable_nb.core.nodes import listing
+from durable_nb.runtime.tools import OnCrash
 from durable_nb.workspace import Workspace
 from tests.lab import shop
 from tests.support.postgres import postgres
@@ -170,3 +171,17 @@ def test_the_log_of_a_killed_run_names_the_same_agent_as_any_other_run(tmp_path:
     agent.run("Refund order 1042", execution_id="whole")
     store = shop.store_in(tmp_path)
     assert store.load("refund-1042").run.fingerprint == store.load("whole").run.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("on_crash", "said"),
+    [("ask", "asks a person what became of pay()."), ("fail", "tells the model that pay() is")],
+)
+def test_a_crash_in_a_tool_that_is_not_to_run_again_says_what_a_resume_does_instead(
+    tmp_path: Path, on_crash: OnCrash, said: str
+) -> None:
+    pay = tool(name="pay", on_crash=on_crash)(lambda: "paid")
+    script = ScriptedModel([call("pay"), "Done."])
+    bot = Agent("payer", script, [pay], checkpointer=shop.store_in(tmp_path))
+    crash = lab.crash(bot, "Pay", at="turn:0/tool:pay", when="before", execution_id="r")
+    assert crash.explain.startswith(f"Resume {said}")

@@ -116,3 +116,15 @@ def test_a_call_to_approve_has_no_such_answer(notebook: Notebook, bot: Agent) ->
     refused = notebook("%durable answer a --pause 3 --run-again").error
     assert isinstance(refused, InvalidInput)
     assert "this pause asks for approval" in str(refused)
+
+
+def test_a_call_that_is_asked_about_is_not_said_to_run_again(
+    notebook: Notebook, effects: Ledger
+) -> None:
+    llm = ScriptedModel([call("wire", amount=9), "Done."])
+    notebook.names["bank"] = Agent("bank", llm, [wire_of(effects, dies=True)])
+    died = notebook("%%durable bank --id r\nsend 9").card
+    assert "Resume asks a person what became of wire(amount=9)." in died
+    card = notebook("%%durable bank --id r\nsend 9").card
+    assert "wire(amount=9) is in doubt, and was not run again" in card
+    assert effects.lines == []

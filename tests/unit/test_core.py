@@ -220,6 +220,21 @@ def test_what_a_click_will_do_is_said_in_a_sentence(entries: list[Entry], words:
     assert words in explain(state_of(*entries))
 
 
+@pytest.mark.parametrize("entries", [[OPENING, STEP], [OPENING, STEP, GATE, EDITED, CRASH]])
+@pytest.mark.parametrize(
+    ("on_crash", "words"),
+    [
+        ("rerun", "Resume runs refund"),
+        ("ask", "Resume asks a person what became of refund"),
+        ("fail", "Resume tells the model that refund"),
+    ],
+)
+def test_what_a_resume_does_with_a_call_in_doubt_is_as_its_tool_says(
+    entries: list[Entry], on_crash: str, words: str
+) -> None:
+    assert explain(state_of(*entries), lambda tool: on_crash).startswith(words)
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
