@@ -41,6 +41,7 @@ class Matrix(pd.DataFrame):
 
     def assert_exact(self) -> Matrix:
         """Raise `AssertionError`, with the picture as text, unless every verdict is `exact`."""
+        __tracebackhide__ = True  # so that pytest shows the line of the test
         if not (self["verdict"] == "exact").all():
             raise AssertionError(f"not every kill leaves the same world behind\n{self}")
         return self

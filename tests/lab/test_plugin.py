@@ -37,6 +37,8 @@ def test_a_test_of_ones_own_agent_is_one_line_and_fails_with_the_line_to_wrap(
     said = subprocess.run(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True).stdout
     assert "1 failed, 1 passed" in said
     assert "charge, test_bot.py:5: move this into a function that is @idempotent" in said
+    assert "test_bot.py:15: AssertionError" in said  # and no line of ours
+    assert "def assert_exact" not in said
     assert sorted(path.name for path in tmp_path.iterdir() if path.name[0] != "_") == [
         "test_bot.py"
     ]
