@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import nbformat
@@ -82,6 +83,40 @@ def test_the_table_of_costs_is_the_one_that_the_benchmark_prints() -> None:
     rows = [f"| {name} |" for name in costs.WORK]
     assert all(row in README for row in rows)
     assert "cores" in README.split(rows[0])[0].rpartition("| on ")[2]
+
+
+COURSE = re.findall(
+    r"^\| (\d\d) \| \[([^\]]+)\]\(notebooks/([^)]+)\) \| \S.*\|$", README, re.MULTILINE
+)
+
+
+def test_the_walkthroughs_are_all_on_the_map_in_the_order_of_the_course() -> None:
+    assert [name for _, _, name in COURSE] == sorted(
+        path.name for path in NOTEBOOKS.glob("*.ipynb")
+    )
+    assert [number for number, _, _ in COURSE] == [f"{n:02}" for n in range(1, len(COURSE) + 1)]
+
+
+@pytest.mark.parametrize(("number", "title", "name"), COURSE)
+def test_a_walkthrough_has_the_number_and_the_title_that_the_map_gives_it(
+    number: str, title: str, name: str
+) -> None:
+    first = nbformat.read(NOTEBOOKS / name, as_version=4).cells[0].source
+    assert name.startswith(f"{number}_")
+    assert first.startswith(f"# {title}")
+
+
+def test_the_picture_is_small_and_says_what_it_shows_to_those_who_do_not_see_it() -> None:
+    ((said, path),) = re.findall(r"!\[(.*)\]\((.+)\)", README)
+    assert (NOTEBOOKS.parent / path).stat().st_size < 100_000
+    assert "waiting for you" in said
+
+
+def test_every_task_that_it_names_is_there() -> None:
+    tasks = tomllib.loads((NOTEBOOKS.parent / "pyproject.toml").read_text())["tool"]["poe"]["tasks"]
+    named = set(re.findall(r"\bpoe (\w+)", README))
+    assert "check" in named
+    assert named <= tasks.keys()
 
 
 @pytest.mark.parametrize(
