@@ -27,6 +27,7 @@ from durable_nb.llm.compatible import set_right
 from durable_nb.llm.connect import connected, key_of
 from durable_nb.llm.failures import by_way_of, failure_of
 from durable_nb.llm.kept import message_of, with_estimate
+from durable_nb.llm.leaving import left_closed
 from durable_nb.llm.named import Named
 from durable_nb.llm.protocol import ToolSpec
 from durable_nb.llm.proxies import proxied
@@ -148,9 +149,10 @@ async def _response(
         return await model_request(
             model, messages, model_settings=settings, model_request_parameters=parameters
         )
-    async with model_request_stream(
+    request = model_request_stream(
         model, messages, model_settings=settings, model_request_parameters=parameters
-    ) as stream:
+    )
+    async with left_closed(), request as stream:
         set_right(stream)
         text, heard = "", is_heard()
         async for event in stream:

@@ -16,6 +16,7 @@ from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.models.test import TestModel
 
 from durable_nb.llm.lean import made_lean
+from durable_nb.llm.leaving import watch
 from durable_nb.llm.named import COMPATIBLE, COMPATIBLE_KEY, Named, named
 from durable_nb.llm.proxies import spare_loopback
 from durable_nb.llm.secrets import scrubbed
@@ -34,6 +35,7 @@ def connected(source: Named) -> Model:
         raise InvalidInput(_lacking(source.name, scrubbed(str(made) or repr(made))))
     made_lean(made)
     spare_loopback(made)
+    watch(made)
     return made
 
 

@@ -15,7 +15,7 @@ from pydantic_ai.models import Model
 
 def spare_loopback(model: Model) -> None:
     """Let a client that was just made ask a server of this machine itself."""
-    http = _client(model)
+    http = client_under(model)
     if http is not None and _is_loopback(urlsplit(model.base_url or "").hostname or ""):
         http._mounts.clear()  # its proxies, by pattern
 
@@ -23,13 +23,25 @@ def spare_loopback(model: Model) -> None:
 def proxied(model: Model) -> str:
     """`through the proxy of HTTP_PROXY, http://10.0.0.1:3128`, without its password; empty if the
     model is asked without a proxy."""
-    http, address = _client(model), getattr(model, "base_url", None)
+    http, address = client_under(model), getattr(model, "base_url", None)
     if http is None or not address:
         return ""
     url = http.base_url.join(address)
     if http._transport_for_url(url) is http._transport:
         return ""
     return next(_variables(url.scheme), "through a proxy")
+
+
+def client_under(model: Model) -> Any:
+    """The HTTP client under a provider's own, where it is known: of OpenAI's and Anthropic's, and of
+    Google's."""
+    client = getattr(model, "client", None)
+    for inner in (client, getattr(client, "_api_client", None)):
+        for name in ("_client", "_async_httpx_client"):
+            http = getattr(inner, name, None)
+            if hasattr(http, "_mounts") and hasattr(http, "_transport_for_url"):
+                return http
+    return None
 
 
 def _variables(scheme: str) -> Iterator[str]:
@@ -44,18 +56,6 @@ def _bare(address: str) -> str:
     """The address without user and password: its host and its port."""
     scheme, _, rest = address.rpartition("://")
     return f"{scheme or 'http'}://{rest.rpartition('@')[2].partition('/')[0]}"
-
-
-def _client(model: Model) -> Any:
-    """The HTTP client under a provider's own, where it is known: of OpenAI's and Anthropic's, and of
-    Google's."""
-    client = getattr(model, "client", None)
-    for inner in (client, getattr(client, "_api_client", None)):
-        for name in ("_client", "_async_httpx_client"):
-            http = getattr(inner, name, None)
-            if hasattr(http, "_mounts") and hasattr(http, "_transport_for_url"):
-                return http
-    return None
 
 
 def _is_loopback(host: str) -> bool:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 from pathlib import Path
 
 import pytest
 
-from durable_nb import SQLiteCheckpointer, call
-from tests.llm.wire import PROVIDERS, lead, until
+from durable_nb import Message, SQLiteCheckpointer, call
+from durable_nb.llm.stream import listening
+from tests.llm.wire import PROVIDERS, lead, model_of, settle, until
 from tests.support.children import Process
 from tests.support.ledger import Ledger
 from tests.support.provider_server import ProviderServer, Trouble, asks, says
@@ -82,6 +84,26 @@ def test_sigterm_in_a_stalled_stream_is_a_crash(stalling, tmp_path, monkeypatch)
     child.signal(signal.SIGTERM)
     assert child.ended() == f"signal {signal.SIGTERM.value}"
     finish(name, stalling.url, tmp_path, monkeypatch)
+
+
+def test_cancelled_between_two_chunks_the_connection_is_left_at_once(name, monkeypatch) -> None:
+    """No garbage collector has to come by: until a client leaves, a provider goes on."""
+
+    async def cancelled(model) -> None:
+        with listening(lambda text: text and task.cancel()):
+            task = asyncio.create_task(model.complete([Message("user", "Note a")], ()))
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.to_thread(until, server.left.is_set)
+
+    script, all_but_the_end = [says("one two three")], 99
+    with ProviderServer(script, troubles={1: Trouble("stall", after=all_but_the_end)}) as server:
+        settle(monkeypatch, server)
+        gc.disable()
+        try:
+            asyncio.run(cancelled(model_of(name, server)))
+        finally:
+            gc.enable()
 
 
 def test_cancelling_leaves_a_stalled_stream_and_its_connection(
