@@ -67,7 +67,18 @@ def _cell(cell: NotebookNode) -> dict[str, Any]:
     if cell.cell_type != "code":
         return kept
     outputs = [_output(output) for output in cell.outputs if WIDGET not in output.get("data", ())]
-    return {**kept, "execution_count": cell.execution_count, "outputs": outputs}
+    return {**kept, "execution_count": cell.execution_count, "outputs": _merged(outputs)}
+
+
+def _merged(outputs: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The outputs with a stream's text in one piece: a kernel sends it in as many as time allows."""
+    merged: list[dict[str, Any]] = []
+    for output in outputs:
+        if merged and "name" in output and output["name"] == merged[-1].get("name"):
+            merged[-1]["text"] += output["text"]
+        else:
+            merged.append(output)
+    return merged
 
 
 def _output(output: NotebookNode) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from nbformat.v4 import new_code_cell, new_output
 
 from durable_nb.tour import executed
 from durable_nb.tour.text import as_text
@@ -50,3 +51,10 @@ def test_there_is_a_notebook_to_look_at() -> None:
 @pytest.mark.parametrize("took", ["340 µs", "12 ms", "1.2 s", "3 min 05 s"])
 def test_how_long_a_step_took_makes_no_other_notebook(took: str) -> None:
     assert stable(f"turn:1  llm_call  {took}") == "turn:1  llm_call  1 ms"
+
+
+def test_a_stream_that_a_kernel_sent_in_pieces_is_one_text() -> None:
+    sent = [("stdout", "a\nb"), ("stdout", "c\n"), ("stderr", "d"), ("stdout", "e")]
+    outputs = [new_output("stream", name=name, text=text) for name, text in sent]
+    shown = normal([new_code_cell("", outputs=outputs)]).cells[0].outputs
+    assert [each.text for each in shown] == ["a\nbc\n", "d", "e"]
