@@ -27,6 +27,7 @@ _UNSTABLE = [
     (re.compile(rf"\b(by|user) {re.escape(getpass.getuser())}\b"), r"\1 alice"),
     (re.compile(r"\b0x[0-9a-f]{6,}\b"), "0x0"),
     (re.compile(r"(?<![\w.])(\d+ min \d\d s|\d+(\.\d+)? (µs|ms|s))\b"), "1 ms"),
+    (re.compile(r"[█·]{60}"), "…"),  # how a run's picture shows as text when it was at what
 ]
 
 
@@ -66,22 +67,23 @@ def _cell(cell: NotebookNode) -> dict[str, Any]:
     }
     if cell.cell_type != "code":
         return kept
-    outputs = [_output(output) for output in cell.outputs if WIDGET not in output.get("data", ())]
-    return {**kept, "execution_count": cell.execution_count, "outputs": _merged(outputs)}
+    shown = [output for output in cell.outputs if WIDGET not in output.get("data", ())]
+    outputs = [_output(output) for output in _merged(shown)]
+    return {**kept, "execution_count": cell.execution_count, "outputs": outputs}
 
 
-def _merged(outputs: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def _merged(outputs: Iterable[NotebookNode]) -> list[dict[str, Any]]:
     """The outputs with a stream's text in one piece: a kernel sends it in as many as time allows."""
     merged: list[dict[str, Any]] = []
     for output in outputs:
         if merged and "name" in output and output["name"] == merged[-1].get("name"):
             merged[-1]["text"] += output["text"]
         else:
-            merged.append(output)
+            merged.append(dict(output))
     return merged
 
 
-def _output(output: NotebookNode) -> dict[str, Any]:
+def _output(output: dict[str, Any]) -> dict[str, Any]:
     fixed = dict(output)
     if "text" in fixed:
         fixed["text"] = stable(fixed["text"])

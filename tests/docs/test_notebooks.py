@@ -54,7 +54,7 @@ def test_how_long_a_step_took_makes_no_other_notebook(took: str) -> None:
 
 
 def test_a_stream_that_a_kernel_sent_in_pieces_is_one_text() -> None:
-    sent = [("stdout", "a\nb"), ("stdout", "c\n"), ("stderr", "d"), ("stdout", "e")]
+    sent = [("stdout", "a\n1"), ("stdout", "2 ms\n"), ("stderr", "d"), ("stdout", "e")]
     outputs = [new_output("stream", name=name, text=text) for name, text in sent]
     shown = normal([new_code_cell("", outputs=outputs)]).cells[0].outputs
-    assert [each.text for each in shown] == ["a\nbc\n", "d", "e"]
+    assert [each.text for each in shown] == ["a\n1 ms\n", "d", "e"]
