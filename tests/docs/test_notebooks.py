@@ -53,6 +53,10 @@ def test_how_long_a_step_took_makes_no_other_notebook(took: str) -> None:
     assert stable(f"turn:1  llm_call  {took}") == "turn:1  llm_call  1 ms"
 
 
+def test_what_a_run_was_at_when_makes_no_other_notebook() -> None:
+    assert stable(f"model    {'·█' * 30}  12 ms") == "model    …  1 ms"
+
+
 def test_a_stream_that_a_kernel_sent_in_pieces_is_one_text() -> None:
     sent = [("stdout", "a\n1"), ("stdout", "2 ms\n"), ("stderr", "d"), ("stdout", "e")]
     outputs = [new_output("stream", name=name, text=text) for name, text in sent]
