@@ -1,4 +1,4 @@
-"""What Binder would build of this repository installs, and a reader's first notebook runs there.
+"""What Binder would build of this repository installs, and a reader's notebooks run there.
 
 Binder reads `binder/` as repo2docker does: runtime.txt names the Python, requirements.txt is
 installed from the root of the repository once it is copied, and postBuild runs after that.
@@ -29,6 +29,7 @@ CHECKOUT = NOTEBOOKS.parent
 BINDER = CHECKOUT / "binder"
 ASKED_FOR = "DURABLE_NB_BINDER"
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+NEED_MORE = ["07_from_a_laptop_to_postgresql", "10_audit_your_agent"]  # than the package itself
 LOCAL = "-e ."  # what repo2docker takes for the repository itself, and so installs after copying it
 
 
@@ -84,7 +85,7 @@ def place() -> Iterator[Path]:
     reason=f"installs everything anew, which takes a minute: CI does it, or {ASKED_FOR}=1",
 )
 @pytest.mark.timeout(900)  # a slow machine with an empty cache downloads and unpacks for minutes
-def test_where_binder_installed_it_the_first_notebook_shows_what_it_was_committed_with(
+def test_where_binder_installed_it_the_notebooks_run_and_the_first_shows_what_it_was_committed_with(
     place: Path,
 ) -> None:
     repository = copy_of_what_git_has(place / "repository")
@@ -98,6 +99,8 @@ def test_where_binder_installed_it_the_first_notebook_shows_what_it_was_committe
     committed = nbformat.read(NOTEBOOKS / tour.NAME, as_version=4)
     shown = "".join(f"\n{as_text(cell)}" for cell in committed.cells)
     assert stable(said) == f"{tour.NAME} is here\n{shown}"
+    for name in NEED_MORE:
+        run(bin / "jupyter-execute", f"notebooks/{name}.ipynb", cwd=repository)
 
 
 def copy_of_what_git_has(folder: Path) -> Path:
