@@ -14,6 +14,7 @@ from IPython.utils.capture import capture_output
 from traitlets.config import Config
 
 from durable_nb import Agent, Checkpointer, ScriptedModel, Tool, call, interrupt
+from durable_nb.stores.open import _opened as opened
 from durable_nb.stores.open import default_store, use_store
 from tests.support.ledger import Ledger
 
@@ -90,6 +91,7 @@ def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Notebo
     notebook("%load_ext durable_nb")
     yield notebook
     use_store(None)
+    close_all()
     shell.history_manager.end_session()
     InteractiveShell.clear_instance()
 
@@ -116,6 +118,13 @@ def bot(notebook: Notebook, effects: Ledger) -> Agent:
     llm = ScriptedModel([call("refund", order="1042", amount=500), ANSWER])
     agent = notebook.names["bot"] = Agent("refund-bot", llm, [refund])
     return agent
+
+
+def close_all() -> None:
+    """Close what this process has opened by path: it would hold three files for each test."""
+    for store in opened.values():
+        store.close()
+    opened.clear()
 
 
 def eventually(holds: Callable[[], object], seconds: float = 30) -> None:

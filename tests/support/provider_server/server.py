@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import select
+import selectors
 import socket
 import struct
 import sys
@@ -223,10 +223,12 @@ class _Handler(BaseHTTPRequestHandler):
         """Never another byte, until the client leaves."""
         provider = self.server.provider
         provider.stalled.set()
-        while not provider.over.is_set():
-            if select.select([self.connection], [], [], 0.02)[0]:
-                provider.left.set()
-                return
+        with selectors.DefaultSelector() as selector:  # whatever the number of the file is
+            selector.register(self.connection, selectors.EVENT_READ)
+            while not provider.over.is_set():
+                if selector.select(0.02):
+                    provider.left.set()
+                    return
 
     def _json(self, status: int, body: Any, retry_after: str | None = None) -> None:
         more = {} if retry_after is None else {"Retry-After": retry_after}
