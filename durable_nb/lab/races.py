@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-import threading
-import time
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -15,11 +11,11 @@ from typing import NamedTuple
 import pandas as pd
 
 from durable_nb.lab.forks import Forks
-from durable_nb.lab.handover import Report, Say, pack, unpack
+from durable_nb.lab.handover import Report, pack
+from durable_nb.lab.start import Start
 from durable_nb.model.decisions import Resume
-from durable_nb.model.errors import DurableError, InvalidInput
+from durable_nb.model.errors import InvalidInput
 from durable_nb.runtime.agent import Agent
-from durable_nb.runtime.result import RunResult
 
 
 class Racer(NamedTuple):
@@ -58,14 +54,14 @@ def race(
     packed = pack(agent, agent.checkpointer)
     with tempfile.TemporaryDirectory(prefix="durable_nb-") as folder:
         start = partial(
-            _Start, packed, execution_id, resume_value, processes=processes, threads=threads
+            Start, packed, execution_id, resume_value, processes=processes, threads=threads
         )
         starts = [start(ready=Path(folder, str(number))) for number in range(processes)]
         racers = _raced(packed, starts, timeout)
     return pd.DataFrame(sorted(racers), columns=Racer._fields)
 
 
-def _raced(packed: bytes, starts: Sequence[_Start], timeout: float) -> list[Racer]:
+def _raced(packed: bytes, starts: Sequence[Start], timeout: float) -> list[Racer]:
     """What each thread got, once all are done."""
     found: list[Racer] = []
     with Forks(packed) as forks:
@@ -80,44 +76,3 @@ def _racers(process: int, report: Report) -> list[Racer]:
     if report.ended != "done":
         return [Racer(process, 0, False, report.error or report.ended, report.text)]
     return [Racer(process, thread, *got) for thread, got in enumerate(report.value)]
-
-
-@dataclass(frozen=True, slots=True)
-class _Start:
-    """One process's work: to be ready, wait until all are, and resume in each of its threads."""
-
-    packed: bytes
-    execution_id: str
-    decision: Resume | None
-    ready: Path
-    processes: int
-    threads: int
-
-    def __call__(self, say: Say) -> list[tuple[bool, str, str]]:
-        agent, store = unpack(self.packed)
-        agent._checkpointer = store
-        store.get_last(self.execution_id)  # what is imported and opened once is, before the start
-        line = threading.Barrier(self.threads, action=self._wait_for_all)
-
-        def resume() -> RunResult:
-            line.wait()
-            result: RunResult = agent.resume(self.execution_id, resume_value=self.decision)
-            return result
-
-        with ThreadPoolExecutor(self.threads) as pool:
-            futures = [pool.submit(resume) for _ in range(self.threads)]
-        return [_got(future) for future in futures]
-
-    def _wait_for_all(self) -> None:
-        self.ready.touch()
-        while len(list(self.ready.parent.iterdir())) < self.processes:
-            time.sleep(0.001)
-
-
-def _got(future: Future[RunResult]) -> tuple[bool, str, str]:
-    """Whether it drove the run, and what came of it. What is not our refusal escaped the run."""
-    error = future.exception()
-    if error is not None:
-        return not isinstance(error, DurableError), type(error).__name__, str(error)
-    result = future.result()
-    return True, result.status, result.output or ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,16 @@ def test_a_pause_is_answered_once_whoever_answers(tmp_path: Path) -> None:
     assert set(frame["got"][~frame["won"]]) == {"AlreadyResumed"}
     assert all("ann approved" in said for said in frame["said"][~frame["won"]])
     assert len(notes.lines) == 1
+
+
+def test_racers_begin_without_pandas_which_no_run_needs(tmp_path: Path) -> None:
+    def work() -> str:
+        return f"pandas is imported: {'pandas' in sys.modules}"
+
+    llm = ScriptedModel(lambda said: said[-1].content if len(said) > 1 else call("work"))
+    agent = Agent("bot", llm, [work], checkpointer=shop.store_in(tmp_path))
+    lab.crash(agent, "Go", at="turn:0", when="before", execution_id="r")
+    assert list(lab.race(agent, "r", processes=1)["said"]) == ["pandas is imported: False"]
 
 
 def test_what_escapes_the_run_meets_its_winner(tmp_path: Path) -> None:
