@@ -94,7 +94,7 @@ def test_cancelled_between_two_chunks_the_connection_is_left_at_once(name, monke
             task = asyncio.create_task(model.complete([Message("user", "Note a")], ()))
         with pytest.raises(asyncio.CancelledError):
             await task
-        await asyncio.to_thread(until, server.left.is_set)
+        await asyncio.to_thread(until, lambda: not server.connections)
 
     script, all_but_the_end = [says("one two three")], 99
     with ProviderServer(script, troubles={1: Trouble("stall", after=all_but_the_end)}) as server:
