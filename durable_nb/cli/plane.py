@@ -41,6 +41,6 @@ def _plane(chosen: argparse.Namespace) -> int:
         screen.show(url)
         screen.say(f"a plane that keeps its rows in {chosen.path}; Ctrl-C ends it")
 
-    key = os.environ.get(_KEY) or None
+    key = os.environ.get(_KEY, "").strip() or None
     plane.serve(chosen.path, host=chosen.host, port=chosen.port, key=key, ready=ready)
     return 0

@@ -20,6 +20,7 @@ from durable_nb.stores.replicated import Replica
 
 KEY = "DURABLE_NB_PLANE_KEY"
 ROWS = "/v1/rows"
+UNKNOWN = b'{"unknown":'  # how a plane's answer begins that does not have a run
 TIMEOUT = 30.0  # seconds for a plane to answer
 
 _UNKNOWN_KEY = (401, 403)
@@ -54,7 +55,7 @@ class Address:
 
     def __init__(self, url: str, key: str | None, timeout: float) -> None:
         self.url = _checked(url)
-        self._key = os.environ.get(KEY) if key is None else key
+        self._key = _usable(os.environ.get(KEY, "") if key is None else key)
         headers = {"authorization": f"Bearer {self._key}"} if self._key else {}
         spared = httpx.URL(self.url).host in ("localhost", "127.0.0.1", "::1")
         self._http = httpx.Client(headers=headers, timeout=timeout, trust_env=not spared)
@@ -72,8 +73,9 @@ class Address:
 
     def get(self, execution_id: str) -> httpx.Response | Failure:
         """What the plane answers when it is asked for a run."""
+        asked = execution_id.encode(errors="backslashreplace").decode()
         try:
-            return self._http.get(self.url + ROWS, params={"execution_id": execution_id})
+            return self._http.get(self.url + ROWS, params={"execution_id": asked})
         except httpx.HTTPError as error:
             return Failure(self._unreachable(error), passing=True)
 
@@ -99,7 +101,7 @@ class Address:
         return self._scrubbed(f"no answer ({type(error).__name__}: {error})")
 
     def _scrubbed(self, text: str) -> str:
-        return scrubbed(text, [self._key or ""])[:_LONGEST]
+        return scrubbed(text, [self._key])[:_LONGEST]
 
 
 def receipt(count: int) -> bytes:
@@ -111,6 +113,14 @@ def _after(answer: httpx.Response) -> float | None:
     """How many seconds it asks to wait."""
     seconds = answer.headers.get("retry-after", "")
     return float(seconds) if seconds.isascii() and seconds.isdigit() else None
+
+
+def _usable(key: str) -> str:
+    """The key without blanks around it. Raises `InvalidInput` for what no header can bring."""
+    stripped = key.strip()
+    if not (stripped.isascii() and stripped.isprintable()):
+        raise InvalidInput(f"the key (key=, or {KEY}) has other characters than printable ASCII")
+    return stripped
 
 
 def _checked(url: str) -> str:

@@ -69,7 +69,7 @@ class Plane:
         try:
             found = _whole(self._store, request.query_params.get("execution_id", ""))
         except UnknownExecution as error:
-            return _no(404, f"unknown here: {error}")
+            return _no(404, str(error), what="unknown")
         except DurableError as error:
             return _no(503, str(error))
         return Response(pack(found), media_type="application/json")
@@ -147,5 +147,5 @@ def _whole(store: SQLiteCheckpointer, execution_id: str) -> Sequence[Replica]:
     return [row for own in rows.values() for row in own]
 
 
-def _no(status: int, why: str) -> Response:
-    return Response(json.dumps({"error": why}), status, media_type="application/json")
+def _no(status: int, why: str, *, what: str = "error") -> Response:
+    return Response(json.dumps({what: why}), status, media_type="application/json")

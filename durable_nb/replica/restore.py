@@ -5,15 +5,14 @@ Whether a run is still driven elsewhere nobody here can know: restore what you k
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
-from itertools import groupby
 
 from durable_nb.llm.retry import Failure
 from durable_nb.model.codec import Stored
 from durable_nb.model.entries import Run
 from durable_nb.model.errors import InvalidInput, PlaneFailed, UnknownExecution
-from durable_nb.replica.address import TIMEOUT, Address
+from durable_nb.replica.address import TIMEOUT, UNKNOWN, Address
 from durable_nb.replica.courier import outbox_of
 from durable_nb.replica.parcel import unpack
 from durable_nb.stores.protocol import Checkpointer
@@ -38,21 +37,20 @@ def restore_from_plane(
     outbox = outbox_of(store)
     with closing(Address(url, key, timeout)) as plane:
         rows = _fetched(plane, execution_id)
-    runs = [run for run, _ in groupby(rows, key=lambda each: each.run)]
+    runs = {run.execution_id: run for run, _, _ in rows}
+    if execution_id not in runs:
+        raise _unknown(plane, execution_id)
     _refuse_gaps(runs, rows)
     outbox.take_in(rows)
-    return [run.execution_id for run in runs]
+    return list(runs)
 
 
 def _fetched(plane: Address, execution_id: str) -> Sequence[Replica]:
     answer = plane.get(execution_id)
     if isinstance(answer, Failure):
         raise PlaneFailed(f"the plane {plane.url} gave no run: {answer.why}; try again")
-    if answer.status_code == 404 and "unknown" in answer.text:
-        raise UnknownExecution(
-            f"the plane {plane.url} has no run {execution_id!r}: it was never drained there, or "
-            f"not whole ({plane.said(answer)})"
-        )
+    if answer.status_code == 404 and answer.content.startswith(UNKNOWN):
+        raise _unknown(plane, execution_id, plane.said(answer))
     if answer.status_code != 200:
         raise PlaneFailed(f"the plane {plane.url} gave no run: {plane.said(answer)}")
     try:
@@ -61,20 +59,30 @@ def _fetched(plane: Address, execution_id: str) -> Sequence[Replica]:
         raise PlaneFailed(f"the plane {plane.url} gave something else: {error}") from error
 
 
-def _refuse_gaps(runs: Sequence[Run], rows: Sequence[Replica]) -> None:
+def _unknown(plane: Address, execution_id: str, said: str = "") -> UnknownExecution:
+    return UnknownExecution(
+        f"the plane {plane.url} has no run {execution_id!r}, or not whole; drain the store that has "
+        f"it, with replica.connect(...).flush(...). {said}".rstrip()
+    )
+
+
+def _refuse_gaps(runs: Mapping[str, Run], rows: Sequence[Replica]) -> None:
     """Raise `PlaneFailed` if a run cannot be gone on with from these rows."""
-    newest: dict[str, int] = {}
-    for run in runs:
-        own = [row.number for each, row, _ in rows if each == run and isinstance(row, Stored)]
-        if own != list(range(run.base + 1, run.base + 1 + len(own))) or not own:
-            lacking = next((n for n, has in enumerate(own, run.base + 1) if n != has), run.base + 1)
-            raise PlaneFailed(
-                f"the plane lacks entry {lacking} of run {run.execution_id!r}: it has not arrived "
-                "yet, or was refused; look at courier.status() where the run was"
-            )
-        newest[run.execution_id] = own[-1]
-        if run.parent is not None and newest.get(run.parent, -1) < run.base:
-            raise PlaneFailed(
-                f"the plane lacks entries of run {run.parent!r}, which {run.execution_id!r} goes "
-                "on from; drain the store that has them"
-            )
+    numbers: dict[str, list[int]] = {execution_id: [] for execution_id in runs}
+    for run, row, _ in rows:
+        if isinstance(row, Stored):
+            numbers[run.execution_id].append(row.number)
+    for execution_id, run in runs.items():
+        own, first = numbers[execution_id], run.base + 1
+        whole = range(first, first + max(len(own), 1))
+        if own != list(whole):
+            raise _lacks(min(set(whole) - set(own)), execution_id)
+        if run.parent is not None and max(numbers.get(run.parent, [0])) < run.base:
+            raise _lacks(run.base, run.parent)
+
+
+def _lacks(number: int, execution_id: str) -> PlaneFailed:
+    return PlaneFailed(
+        f"the plane lacks entry {number} of run {execution_id!r}: it has not arrived yet, or was "
+        "refused; look at store.outbox.quarantined() where the run was. Nothing was taken in"
+    )

@@ -7,6 +7,8 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import httpx
@@ -14,27 +16,33 @@ import pytest
 
 from durable_nb import InvalidInput, SQLiteCheckpointer, replica
 from durable_nb.replica import parcel, plane
+from durable_nb.stores.replicated import Replica
 from tests.cli.conftest import COMMAND
 from tests.contract.suite import paused
 
 
 @pytest.fixture
-def rows(tmp_path: Path) -> list[object]:
-    """The rows of a paused run."""
-    store = SQLiteCheckpointer(tmp_path / "runs.sqlite3")
-    paused(store)
-    return list(store.outbox.copy("r1"))
+def store(tmp_path: Path) -> Iterator[SQLiteCheckpointer]:
+    """A store with a paused run."""
+    with closing(SQLiteCheckpointer(tmp_path / "runs.sqlite3")) as store:
+        paused(store)
+        yield store
 
 
-def changed(rows: list[object], old: bytes, new: bytes) -> bytes:
-    packed = parcel.pack(rows)
-    assert old in packed
-    return packed.replace(old, new, 1)
+@pytest.fixture
+def rows(store: SQLiteCheckpointer) -> Sequence[Replica]:
+    return store.outbox.copy("r1")
+
+
+def kept(path: Path) -> list[str]:
+    """The runs in a plane's file."""
+    with closing(SQLiteCheckpointer(path)) as store:
+        return [run.execution_id for run in store.runs()]
 
 
 BAD = [
     (b'"turn"', b'"nap"', "checksum differs"),
-    (b'["turn",0', b'["turn","0"', "valid integer"),
+    (b'"turn",0', b'"turn","0"', "valid integer"),
     (b'"rows":[[0', b'"rows":[[7', "a row of a run that is not in it"),
     (b'"rows":[[0', b'"rows":[[-1', "greater than or equal to 0"),
     (b'"created_at":5', b'"created_at":9223372036854775808', "too large a number"),
@@ -43,20 +51,22 @@ BAD = [
 ]
 
 
-def test_what_was_packed_is_unpacked(rows: list[object]) -> None:
-    assert list(parcel.unpack(parcel.pack(rows))) == rows
+def test_what_was_packed_is_unpacked(rows: Sequence[Replica]) -> None:
+    assert parcel.unpack(parcel.pack(rows)) == rows
 
 
 @pytest.mark.parametrize(("old", "new", "why"), BAD, ids=[why for *_, why in BAD])
 def test_a_parcel_that_no_courier_made_is_refused_and_nothing_of_it_kept(
-    old: bytes, new: bytes, why: str, rows: list[object], tmp_path: Path
+    old: bytes, new: bytes, why: str, rows: Sequence[Replica], tmp_path: Path
 ) -> None:
-    body = changed(rows, old.replace(b'["turn",0', b'"turn",0'), new.replace(b'["turn"', b'"turn"'))
+    body = parcel.pack(rows)
+    assert old in body
+    body = body.replace(old, new, 1)
     with plane.running(tmp_path / "plane.sqlite3") as url:
         answer = httpx.post(f"{url}/v1/rows", content=body, trust_env=False)
         assert (answer.status_code, list(answer.json())) == (422, ["error"])
         assert why in answer.json()["error"]
-    assert SQLiteCheckpointer(tmp_path / "plane.sqlite3").runs() == []
+    assert kept(tmp_path / "plane.sqlite3") == []
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b"\xff", b"[1]", b"null"])
@@ -66,7 +76,7 @@ def test_noise_is_refused(body: bytes) -> None:
 
 
 def test_a_plane_whose_file_cannot_be_written_asks_to_come_again(
-    rows: list[object], tmp_path: Path
+    rows: Sequence[Replica], tmp_path: Path
 ) -> None:
     (tmp_path / "plane.sqlite3").mkdir()
     with plane.running(tmp_path / "plane.sqlite3") as url:
@@ -83,14 +93,13 @@ def test_other_machines_need_a_key_and_a_port_that_is_free(tmp_path: Path) -> No
             plane.serve(tmp_path / "other.sqlite3", port=taken)
 
 
-def test_a_plane_is_started_from_a_shell(rows: list[object], tmp_path: Path) -> None:
+def test_a_plane_is_started_from_a_shell(store: SQLiteCheckpointer, tmp_path: Path) -> None:
     path = tmp_path / "deep" / "plane.sqlite3"
     command = [*COMMAND, "plane", "--path", str(path), "--port", "0"]
     environment = {**os.environ, "DURABLE_NB_PLANE_KEY": "open-sesame"}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, env=environment, text=True, **pipes) as child:
         url = child.stdout.readline().strip()
-        store = SQLiteCheckpointer(tmp_path / "runs.sqlite3")
         with replica.connect(url, store, key="open-sesame") as courier:
             assert courier.flush(60)
         child.send_signal(signal.SIGINT)
@@ -98,7 +107,7 @@ def test_a_plane_is_started_from_a_shell(rows: list[object], tmp_path: Path) -> 
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+", url)
     assert str(path) in said
     assert "open-sesame" not in said
-    assert SQLiteCheckpointer(path).runs()[0].execution_id == "r1"
+    assert kept(path) == ["r1"]
 
 
 def test_without_the_extra_it_says_what_to_install(tmp_path: Path) -> None:

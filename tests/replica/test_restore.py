@@ -173,6 +173,18 @@ def test_a_run_of_which_a_row_was_refused_cannot_be_restored_and_that_is_said(
     assert laptop.runs() == []
 
 
+def test_a_fork_whose_parent_never_reached_the_plane_cannot_be_restored(
+    store: Checkpointer, laptop: SQLiteCheckpointer, plane: Planes, connect: Connect
+) -> None:
+    bot(store, ["hello"]).run("go", execution_id="parent")
+    store.outbox.acknowledge(store.outbox.waiting(limit=100))
+    bot(store, ["hello"]).fork("parent", execution_id="child")
+    site = drained(connect, plane(), store)
+    with pytest.raises(UnknownExecution, match="no run 'parent'"):
+        replica.restore_from_plane("child", site.url, store=laptop)
+    assert laptop.runs() == []
+
+
 def test_what_the_plane_does_not_have_or_does_not_give_is_an_error(
     store: Checkpointer, laptop: SQLiteCheckpointer, plane: Planes, connect: Connect
 ) -> None:
@@ -180,7 +192,7 @@ def test_what_the_plane_does_not_have_or_does_not_give_is_an_error(
     paused(store)
     courier = connect(site, store, key=KEY)
     assert courier.flush(ENOUGH)
-    for id_ in ("nobody", "", "../r1", "a/b?c=%00", "名前"):
+    for id_ in ("nobody", "", "../r1", "a/b?c=%00", "名前", "\ud800", "x" * 9000):
         with pytest.raises(UnknownExecution, match="has no run"):
             replica.restore_from_plane(id_, site.url, store=laptop, key=KEY)
     with pytest.raises(PlaneFailed, match="401"):
