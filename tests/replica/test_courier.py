@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from durable_nb import (
+    AlreadyResumed,
     Checkpointer,
     InvalidInput,
     MemoryCheckpointer,
@@ -23,7 +24,7 @@ from durable_nb import (
 )
 from durable_nb.llm.retry import Failure
 from durable_nb.replica import courier as couriers
-from tests.contract.suite import CALLED, OPENING, a_run, paused, started
+from tests.contract.suite import CALLED, OPENING, a_run, at_once, paused, started
 from tests.replica.conftest import ON_BOTH, Site
 from tests.replica.faulty import KEY
 from tests.support.agents import bot
@@ -68,6 +69,22 @@ def test_rows_wait_while_nobody_is_connected_and_none_after_a_plane_has_them(
     result = bot(store, SCRIPT, refund).resume("r1", resume_value=Resume(approved=True))
     assert result.status == "completed"
     assert (store.outbox.count("r1"), len(site.log)) == (3, 1)
+
+
+def test_every_row_of_a_run_that_five_raced_for_waits_and_none_is_sent_without_a_connection(
+    store: Checkpointer, plane: Planes
+) -> None:
+    site = plane()
+    bot(store, SCRIPT, refund).run("go", execution_id="r1")
+    agents = [bot(store, SCRIPT, refund) for _ in range(5)]
+    yes = Resume(approved=True)
+    got = at_once(5, lambda racer: agents[racer].resume("r1", resume_value=yes).status)
+    assert sorted(map(str, got)).count("completed") == 1
+    assert sum(isinstance(each, AlreadyResumed) for each in got) == 4
+    assert store.outbox.count("r1") == len(store.list("r1")) == 6
+    assert site.log == []
+    store.outbox.acknowledge(store.outbox.waiting(limit=100))
+    assert store.outbox.count("r1") == 0
 
 
 def test_a_row_leaves_soon_after_it_is_written(
