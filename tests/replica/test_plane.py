@@ -110,6 +110,29 @@ def test_a_plane_is_started_from_a_shell(store: SQLiteCheckpointer, tmp_path: Pa
     assert kept(path) == ["r1"]
 
 
+def test_a_plane_only_keeps_and_gives(store: SQLiteCheckpointer, tmp_path: Path) -> None:
+    path = tmp_path / "plane.sqlite3"
+    with plane.running(path) as url:
+        with replica.connect(url, store) as courier:
+            assert courier.flush(60)
+        for method in ("PUT", "PATCH", "DELETE"):
+            assert httpx.request(method, f"{url}/v1/rows", trust_env=False).status_code == 405
+        given = httpx.get(f"{url}/v1/rows", params={"execution_id": "r1"}, trust_env=False)
+        assert parcel.unpack(given.content) == store.outbox.copy("r1")
+    with closing(SQLiteCheckpointer(path)) as its:
+        assert its.load("r1") == store.load("r1")
+        assert [pause.number for pause in its.list_pending_interrupts()] == [3]
+
+
+def test_a_plane_loads_nothing_that_could_run_a_step() -> None:
+    code = (
+        "import sys; from durable_nb.replica import plane; plane.Plane\n"
+        "print([name for name in sys.modules if name.startswith('durable_nb.runtime')])"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout == "[]\n"
+
+
 def test_without_the_extra_it_says_what_to_install(tmp_path: Path) -> None:
     code = (
         "import sys; sys.modules['httpx'] = None\n"
