@@ -1,7 +1,7 @@
 """Real planes behind a front that fails on purpose, in a process of its own.
 
 The address of a plane is `/PLAN/NAME`. The plan says what becomes of each `POST`, one after the
-other, and its last word of all that follow: `ok`; a status, such as `500`; `later` (429, asking to
+other, and its last word of all that follow (`GET` is heeded by `portal` alone): `ok`; a status, such as `500`; `later` (429, asking to
 wait 0 s); `cut` (the connection breaks); `lost` (the rows are written, and the answer is not
 heard); `portal` (a 200 that is not a plane's); `never` (no answer); `picky` (422 for a parcel with
 entry 2). Each request is a line in `NAME.log`; a plane's own file is `NAME.sqlite3`.
@@ -34,7 +34,8 @@ class Front:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         _, plan, name, rest = scope["path"].split("/", 3)
         body = await _body(receive)
-        fate = "ok" if scope["method"] == "GET" else self._fate(plan, name)
+        gives = scope["method"] == "GET" and plan != "portal"
+        fate = "ok" if gives else self._fate(plan, name)
         rows = _rows(body) if body else []
         Ledger(self._folder / f"{name}.log").add(f"{scope['method']} {fate} {' '.join(rows)}")
         if fate == "picky":

@@ -313,13 +313,16 @@ def test_what_cannot_be_connected_is_refused(
     assert "hush" not in str(refused.value)
 
 
-def test_a_courier_can_be_closed_before_and_after_its_store(
+def test_a_store_that_is_closed_under_a_courier_is_its_trouble_alone(
     opened: Callable[[], Checkpointer], plane: Planes, connect: Connect
 ) -> None:
-    mine = opened()
+    mine, site = opened(), plane()
     paused(mine)
-    courier = connect(plane("never"), mine)
-    courier.close()
+    courier = connect(site, mine)
+    assert courier.flush(ENOUGH)
     mine.close()
+    until(lambda: "retrying" in repr(courier))
     courier.close()
-    assert repr(courier).endswith("closed)")
+    courier.close()
+    assert repr(courier) == f"Courier({site.url!r}, closed)"
+    assert not courier.flush(ENOUGH)

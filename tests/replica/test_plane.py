@@ -16,7 +16,7 @@ import pytest
 
 from durable_nb import InvalidInput, SQLiteCheckpointer, replica
 from durable_nb.replica import parcel, plane
-from durable_nb.stores.replicated import Replica
+from durable_nb.stores.replicated import Remembered, Replica
 from tests.cli.conftest import COMMAND
 from tests.contract.suite import paused
 
@@ -67,6 +67,13 @@ def test_a_parcel_that_no_courier_made_is_refused_and_nothing_of_it_kept(
         assert (answer.status_code, list(answer.json())) == (422, ["error"])
         assert why in answer.json()["error"]
     assert kept(tmp_path / "plane.sqlite3") == []
+
+
+def test_a_call_that_is_half_kept_is_refused(store: SQLiteCheckpointer) -> None:
+    ((run, _, _), *_) = store.outbox.copy("r1")
+    half = Replica(run, Remembered("k", "shop.charge", 2, 1, 12, 13, None))
+    with pytest.raises(InvalidInput, match="half kept"):
+        parcel.unpack(parcel.pack([half]))
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b"\xff", b"[1]", b"null"])

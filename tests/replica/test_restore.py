@@ -185,11 +185,24 @@ def test_a_fork_whose_parent_never_reached_the_plane_cannot_be_restored(
     assert laptop.runs() == []
 
 
+def test_a_parent_of_which_the_plane_lacks_the_end_is_named(
+    store: Checkpointer, laptop: SQLiteCheckpointer, plane: Planes, connect: Connect
+) -> None:
+    bot(store, ["hello"]).run("go", execution_id="parent")
+    store.outbox.acknowledge(store.outbox.waiting(limit=100)[1:])
+    bot(store, ["hello", "again"]).resume("parent", prompt="go on")
+    site = drained(connect, plane(), store)
+    with pytest.raises(PlaneFailed, match="lacks entry 2 of run 'parent'"):
+        replica.restore_from_plane("parent-2", site.url, store=laptop)
+    assert laptop.runs() == []
+
+
 def test_what_the_plane_does_not_have_or_does_not_give_is_an_error(
     store: Checkpointer, laptop: SQLiteCheckpointer, plane: Planes, connect: Connect
 ) -> None:
     site = plane(prefix="locked")
     paused(store)
+    paused(store, r"\ud800", writer=2)  # not the one that is asked for
     courier = connect(site, store, key=KEY)
     assert courier.flush(ENOUGH)
     for id_ in ("nobody", "", "../r1", "a/b?c=%00", "名前", "\ud800", "x" * 9000):
@@ -199,6 +212,8 @@ def test_what_the_plane_does_not_have_or_does_not_give_is_an_error(
         replica.restore_from_plane("r1", site.url, store=laptop, key="an-old-key")
     with pytest.raises(PlaneFailed, match="no answer"):
         replica.restore_from_plane("r1", "http://127.0.0.1:9", store=laptop)
+    with pytest.raises(PlaneFailed, match="something else: this is no parcel of rows"):
+        replica.restore_from_plane("r1", plane("portal").url, store=laptop)
     with pytest.raises(PlaneFailed, match="404"):
         replica.restore_from_plane("r1", f"{site.url}/else", store=laptop, key=KEY)
     assert laptop.runs() == []
