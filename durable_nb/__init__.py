@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-    from durable_nb import lab, views, workspace
+    from durable_nb import lab, replica, views, workspace
     from durable_nb.llm.scripted import ScriptedModel
     from durable_nb.model.decisions import Resume
     from durable_nb.model.errors import (
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         NotStorable,
         OutsideTool,
         PauseSwallowed,
+        PlaneFailed,
         RunIsLive,
         RunPaused,
         StaleLog,
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from durable_nb.stores.memory import MemoryCheckpointer
     from durable_nb.stores.postgres import PostgresCheckpointer
     from durable_nb.stores.protocol import Checkpointer
+    from durable_nb.stores.replicated import ReplicatedCheckpointer
     from durable_nb.stores.sqlite import SQLiteCheckpointer
     from durable_nb.workspace.tree import tree_hash
 
@@ -71,8 +73,8 @@ _HOMES = {
     "durable_nb.model.errors": (
         "AgentMismatch AlreadyResumed BudgetExceeded DurableError ExecutionExists "
         "ForkRefused IdempotencyError InvalidInput InvalidTool MissingTool ModelFailed NotStorable "
-        "OutsideTool PauseSwallowed RunIsLive RunPaused StaleLog StoreBusy StoreCorrupt "
-        "StoreError StoreUnusable TurnLimit UnknownAgent UnknownExecution"
+        "OutsideTool PauseSwallowed PlaneFailed RunIsLive RunPaused StaleLog StoreBusy "
+        "StoreCorrupt StoreError StoreUnusable TurnLimit UnknownAgent UnknownExecution"
     ),
     "durable_nb.model.messages": "Call Message Reply Usage call",
     "durable_nb.runtime.agent": "Agent",
@@ -83,6 +85,7 @@ _HOMES = {
     "durable_nb.stores.memory": "MemoryCheckpointer",
     "durable_nb.stores.postgres": "PostgresCheckpointer",
     "durable_nb.stores.protocol": "Checkpointer",
+    "durable_nb.stores.replicated": "ReplicatedCheckpointer",
     "durable_nb.stores.sqlite": "SQLiteCheckpointer",
     "durable_nb.workspace.tree": "tree_hash",
 }
@@ -109,7 +112,9 @@ __all__ = [
     "NotStorable",
     "OutsideTool",
     "PauseSwallowed",
+    "PlaneFailed",
     "PostgresCheckpointer",
+    "ReplicatedCheckpointer",
     "Reply",
     "Resume",
     "RunIsLive",
@@ -133,6 +138,7 @@ __all__ = [
     "idempotent",
     "interrupt",
     "lab",
+    "replica",
     "tool",
     "tree_hash",
     "views",

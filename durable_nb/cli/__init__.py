@@ -19,6 +19,7 @@ from durable_nb.cli.decisions import add_answer, add_approve, add_reject
 from durable_nb.cli.driving import add_fork, add_resume, add_run
 from durable_nb.cli.hints import hint
 from durable_nb.cli.looking import add_pending, add_runs, add_sessions, add_show
+from durable_nb.cli.plane import add_plane
 from durable_nb.cli.screen import fail, flush, hush, prepare, say
 from durable_nb.cli.tour import add_tour
 from durable_nb.cli.upkeep import add_cancel, add_doctor, add_export, add_prune
@@ -42,6 +43,7 @@ SUBCOMMANDS = (
     add_prune,
     add_export,
     add_doctor,
+    add_plane,
 )
 
 

@@ -55,7 +55,7 @@ def encode(row: Row) -> Stored:
 def decode(stored: Stored, execution_id: str) -> Row:
     """The row that was encoded. Raises `StoreCorrupt` naming run and entry if it is another one."""
     s = stored
-    if s.checksum != _checksum(s.number, s.frame, s.kind, s.turn, s.tool, s.at, s.writer, s.body):
+    if not is_intact(s):
         raise StoreCorrupt(
             f"entry {s.number} of run {execution_id!r} is not what was written: its checksum "
             "differs. Nothing was run; restore the store from a copy"
@@ -69,6 +69,17 @@ def decode(stored: Stored, execution_id: str) -> Row:
     columns = {"turn": s.turn, "tool": s.tool} if s.kind not in _WITHOUT_TOOL else {"turn": s.turn}
     rest = {name: _THAW.get(name, thaw)(form) for name, form in body.items()}
     return Row(s.number, s.at, s.writer, _CLASSES[s.kind](**columns, **rest), s.frame)
+
+
+def is_intact(s: Stored) -> bool:
+    """Whether its checksum says that it is what was written. Of what version, it does not say."""
+    columns = s.number, s.frame, s.kind, s.turn, s.tool, s.at, s.writer, s.body
+    return s.kind in _CLASSES and s.checksum == _checksum(*columns)
+
+
+def fingerprint_in(stored: Stored) -> str:
+    """The fingerprint of an agent that an answer or a reentry bears, or `""`."""
+    return str(thaw(loads(stored.body).get("fingerprint", "")))
 
 
 def message_json(message: Message) -> Json:

@@ -17,6 +17,7 @@ DurableError
 ├── TurnLimit                   the run used up its turns
 ├── BudgetExceeded              the run used up its budget
 ├── ModelFailed                 the model's provider did not answer, or refused
+├── PlaneFailed                 a plane did not answer, or refused
 ├── NotStorable                 a value has no exact JSON form
 │   └── IdempotencyError        the same, in @idempotent
 └── StoreError                  the store said no: nothing more can be written
@@ -102,6 +103,10 @@ class ModelFailed(DurableError):
     def __init__(self, message: str, *, status: int | None = None) -> None:
         super().__init__(message)
         self.status = status
+
+
+class PlaneFailed(DurableError):
+    """A plane did not answer, refused, or holds too little of a run. Nothing was changed here."""
 
 
 class NotStorable(DurableError, TypeError):

@@ -16,7 +16,7 @@ from durable_nb.stores import refusals
 from durable_nb.stores.mounts import network_file_system
 
 APPLICATION_ID = 0x64_6E_62_31  # "dnb1"
-MIGRATIONS = ("sqlite_0001_runs.sql",)
+MIGRATIONS = ("sqlite_0001_runs.sql", "sqlite_0002_outbox.sql")
 
 _MARKS = """
 select a.application_id, v.user_version, (select count(*) from sqlite_schema)

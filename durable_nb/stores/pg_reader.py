@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import psycopg
@@ -58,6 +59,19 @@ class PostgresReader:
     def read(self, statement: str, values: Values = ()) -> Sequence[tuple[Any, ...]]:
         """All rows of a query. Raises `psycopg.DataError` for values that no column can hold."""
         return self._reading(lambda db: db.execute(statement, values).fetchall())
+
+    def write(self, action: Callable[[tables.Read], None]) -> None:
+        """Do it in one transaction that keeps no append waiting: not on the session that appends.
+        It is done again where its connection is lost."""
+
+        def once(db: Connection) -> None:
+            with db.transaction():
+                action(partial(_execute, db))
+
+        try:
+            self._reading(once)
+        except psycopg.DataError as error:
+            raise self._session.ours(error) from error
 
     def driven(self) -> Collection[int]:
         """The claims whose owners live."""
@@ -156,6 +170,13 @@ class PostgresReader:
             check=ConnectionPool.check_connection,
             open=True,
         )
+
+
+def _execute(
+    db: Connection, statement: str, values: Sequence[object] = ()
+) -> Sequence[tuple[Any, ...]]:
+    cursor = db.execute(with_marks(statement), values)
+    return cursor.fetchall() if cursor.description else []
 
 
 _inherited: list[object] = []  # a parent's pools: a forked child must not even close them

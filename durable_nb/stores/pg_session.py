@@ -28,7 +28,11 @@ Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 Values: TypeAlias = Sequence[object]
 T = TypeVar("T")
 
-MIGRATIONS = ("postgres_0001_runs.sql", "postgres_0002_places.sql")
+MIGRATIONS = (
+    "postgres_0001_runs.sql",
+    "postgres_0002_places.sql",
+    "postgres_0003_outbox.sql",
+)
 RENEW_SECONDS = 5.0
 GONE_SECONDS = 15.0  # a process not heard of for so long is taken as dead
 BUSY_SECONDS = 60.0

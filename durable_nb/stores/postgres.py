@@ -22,6 +22,7 @@ from durable_nb.stores.listing import (
     statuses,
 )
 from durable_nb.stores.logs import opening_rows
+from durable_nb.stores.outbox import TableOutbox
 from durable_nb.stores.pg_reader import PostgresReader, with_marks
 from durable_nb.stores.pg_session import Connection, Values
 from durable_nb.stores.pg_session import Session as LockSession
@@ -88,6 +89,9 @@ class PostgresCheckpointer:
         self.dsn, self.schema = dsn, schema
         self._session = LockSession(dsn, schema)
         self._reader = PostgresReader(dsn, schema, self._session)
+        self.outbox = TableOutbox(
+            "xid", self._reader, self._read, self._reader.write, self._reader.driven
+        )
 
     def __repr__(self) -> str:
         return f"PostgresCheckpointer({self._session.place!r}, schema={self.schema!r})"

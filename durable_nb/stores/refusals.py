@@ -38,6 +38,13 @@ def exists(execution_id: str) -> ExecutionExists:
     )
 
 
+def differs(execution_id: str, how: str) -> ExecutionExists:
+    return ExecutionExists(
+        f"run {_short(execution_id)} is here with other rows: {how}. Nothing was taken in; of two "
+        "machines that went on with one run, keep the one you want and forget the other"
+    )
+
+
 def stale(execution_id: str, number: int) -> StaleLog:
     return StaleLog(
         f"run {_short(execution_id)} has entries after {number} by another process, which drives "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
@@ -26,6 +26,7 @@ from durable_nb.stores.listing import (
 from durable_nb.stores.locks import locks_for
 from durable_nb.stores.logs import opening_rows
 from durable_nb.stores.migrate import for_writing
+from durable_nb.stores.outbox import TableOutbox
 from durable_nb.stores.protocol import (
     Branch,
     Effect,
@@ -72,6 +73,9 @@ where run = ?1 and key = ?2 and (?4, ?6) = (
 """
 
 _REMOVE = (
+    """delete from outbox where seq in (
+      select seq from entries where run = (select key from runs where id = ?))""",
+    "delete from outbox_effects where run = (select key from runs where id = ?)",
     "delete from idempotency_cache where run = (select key from runs where id = ?)",
     "delete from entries where run = (select key from runs where id = ?)",
     "delete from runs where id = ?",
@@ -97,6 +101,9 @@ class SQLiteCheckpointer:
         self._file = SQLiteFile(self.path, prepare)
         self._locks = locks_for(self.path)
         self._reader = SQLiteReader(self._file, self._locks.held)
+        self.outbox = TableOutbox(
+            "seq", self._reader, self._file.read, self._write, self._locks.held
+        )
 
     def __repr__(self) -> str:
         return f"SQLiteCheckpointer({str(self.path)!r})"
@@ -241,6 +248,11 @@ class SQLiteCheckpointer:
 
     def run_rows(self) -> Sequence[tuple[Any, ...]]:
         return self._reader.run_rows()
+
+    def _write(self, action: Callable[[tables.Read], None]) -> None:
+        """Do it in one transaction."""
+        with self._file.write() as db:
+            action(lambda statement, values=(): db.execute(statement, values).fetchall())
 
     def _guarded(self, lease: Lease, statement: str, values: Values) -> None:
         if not self._file.change(statement, values):

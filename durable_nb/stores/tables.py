@@ -46,7 +46,7 @@ select number, frame, kind, turn, tool, at, writer, checksum, body
 from entries where run = ? and number <= ? order by number
 """
 
-_DEFINITION = "select definition from definitions where fingerprint = ?"
+DEFINITION = "select definition from definitions where fingerprint = ?"
 
 _NEWEST_RUNS = """
 from runs as r join entries as e
@@ -135,7 +135,7 @@ def load(read: Read, execution_id: str, driven: Callable[[], Collection[int]]) -
     seen in its newest row may have let go and another have claimed it meanwhile."""
     key, run = find(read, execution_id)
     while True:
-        own = _rows(read, key)
+        own = stored_rows(read, key)
         newest = refusals.known(execution_id, own[-1:])
         live = newest.writer in driven()
         if live or read(NEWEST, [key]) == [(newest.number, newest.writer, newest.kind)]:
@@ -243,17 +243,17 @@ def _run_from(columns: Sequence[Any]) -> Run:
     )
 
 
-def _rows(read: Read, key: int, upto: int = _MAX_NUMBER) -> Sequence[Stored]:
+def stored_rows(read: Read, key: int, upto: int = _MAX_NUMBER) -> Sequence[Stored]:
     return [Stored(*columns) for columns in read(_ROWS, [key, upto])]
 
 
 def _parent(read: Read, execution_id: str, upto: int) -> tuple[Run, Sequence[Stored]]:
     key, run = find(read, execution_id)
-    return run, _rows(read, key, upto)
+    return run, stored_rows(read, key, upto)
 
 
 def _definition(read: Read, run: Run, rows: Sequence[Row]) -> str:
     fingerprint = fingerprint_of(run, rows)
     if fingerprint == run.fingerprint:
         return run.definition
-    return str(read(_DEFINITION, [fingerprint])[0][0])
+    return str(read(DEFINITION, [fingerprint])[0][0])

@@ -34,7 +34,7 @@ def test_a_healthy_store_is_said_to_be_well(shell: Shell) -> None:
         "all is well: every entry is what was written, nothing is locked, nothing is in doubt\n"
     )
     health = shell("doctor", "--json").json
-    assert (health["runs"], health["entries"], health["version"]) == (1, 2, 1)
+    assert (health["runs"], health["entries"], health["version"]) == (1, 2, 2)
     assert (health["faults"], health["driven"], health["in_doubt"]) == ([], [], [])
 
 

@@ -61,6 +61,16 @@ def test_the_first_run_makes_the_file_and_its_folders(path: Path) -> None:
     assert statuses(SQLiteCheckpointer(store.path)) == {"r1": "running"}
 
 
+def test_an_append_is_one_statement(path: Path) -> None:
+    """Whether or not a plane will ever be connected."""
+    store = SQLiteCheckpointer(path)
+    lease = started(store)
+    statements: list[str] = []
+    store._file._connection().set_trace_callback(statements.append)
+    store.append(lease, CALLED, at=11)
+    assert [" ".join(said.split()[:3]) for said in statements] == ["insert into entries"]
+
+
 def test_a_stores_folder_keeps_its_permissions(path: Path) -> None:
     folder = path.parent / "kept"
     folder.mkdir(mode=0o751)

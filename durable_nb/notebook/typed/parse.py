@@ -21,7 +21,7 @@ from durable_nb.notebook import config
 from durable_nb.notebook.typed import manual
 from durable_nb.notebook.typed.grammar import COMMANDS, CRASH, RUN, SQL, Argument, Kind, Line
 
-IN_A_SHELL = ("doctor", "run", "tour")
+IN_A_SHELL = ("doctor", "plane", "run", "tour")
 
 
 class HelpAsked(Exception):

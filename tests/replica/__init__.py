@@ -1,0 +1,1 @@
+"""A courier, a plane, and a network that fails on purpose."""
