@@ -54,9 +54,10 @@ def has_screen() -> bool:
 
 
 def open_in_lab(notebook: Path) -> NoReturn:
-    """Become JupyterLab, with the notebook open."""
+    """Become JupyterLab, with the notebook open; for root, too, who is alone in a container."""
     _need("jupyterlab")
-    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", str(notebook)])
+    root = ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", *root, str(notebook)])
 
 
 def executed(notebook: Path) -> Iterator[NotebookNode]:
