@@ -18,11 +18,19 @@ from durable_nb.stores import refusals, tables
 from durable_nb.stores.replicated import Copied, Quarantined, Remembered, Replica
 from durable_nb.stores.tables import Read
 
-_ENTRIES = """
+_WAITS = "not exists (select 1 from outbox where seq = e.seq)"
+
+_EFFECT_WAITS = """
+not exists (
+  select 1 from outbox_effects
+  where run = c.run and key = c.key and begun = c.begun and kept = coalesce(c.kept, 0))
+"""
+
+_ENTRIES = f"""
 select r.id, e.number, e.frame, e.kind, e.turn, e.tool, e.at, e.writer, e.checksum, e.body
 from entries as e join runs as r on r.key = e.run
-where e.{place} >= ? and not exists (select 1 from outbox where seq = e.seq)
-order by e.{place}, e.seq limit ?
+where e.{{place}} >= ? and {_WAITS}
+order by e.{{place}}, e.seq limit ?
 """
 
 _REMEMBERED = """
@@ -33,23 +41,18 @@ from idempotency_cache as c join runs as r on r.key = c.run
 _EFFECTS = f"""
 {_REMEMBERED}
 join entries as e on e.run = c.run and e.number = c.number join outbox as o on o.seq = e.seq
-left join outbox_effects as m on m.run = c.run and m.key = c.key
-where m.run is null or m.begun <> c.begun or m.kept <> coalesce(c.kept, 0)
+where {_EFFECT_WAITS}
 order by c.begun, c.run, c.key limit ?
 """
 
 _EFFECTS_OF = f"{_REMEMBERED} where r.id = ? order by c.begun, c.key"
 
-_COUNT_ENTRIES = """
-select count(*) from entries as e join runs as r on r.key = e.run
-where not exists (select 1 from outbox where seq = e.seq)
+_COUNT_ENTRIES = f"""
+select count(*) from entries as e join runs as r on r.key = e.run where {_WAITS}
 """
 
-_COUNT_EFFECTS = """
-select count(*) from idempotency_cache as c join runs as r on r.key = c.run
-where not exists (
-  select 1 from outbox_effects
-  where run = c.run and key = c.key and begun = c.begun and kept = coalesce(c.kept, 0))
+_COUNT_EFFECTS = f"""
+select count(*) from idempotency_cache as c join runs as r on r.key = c.run where {_EFFECT_WAITS}
 """
 
 _QUARANTINED = """
@@ -80,19 +83,14 @@ on conflict (run, key) do update set
 
 _DEFINE = "insert into definitions values (?, ?) on conflict do nothing"
 
-_RUN = """
-insert into runs (id, agent, prompt, created, session, fingerprint, workdir, tags, parent, base)
+_RUN = f"""
+insert into runs ({tables.RUN})
 values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (id) do nothing
 """
 
 _ENTRY = f"""
 insert into entries ({tables.ENTRY}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 on conflict (run, number) do nothing
-"""
-
-_HERE = """
-select number, frame, kind, turn, tool, at, writer, checksum, body
-from entries where run = ? and number between ? and ?
 """
 
 _EFFECT = """
@@ -116,8 +114,8 @@ class Places(Protocol):
 
 class TableOutbox:
     """`replicated.Outbox` over the tables of a backend. `place` is the column that says where an
-    entry stands among all, `write` does something in a transaction, `held` are the claims of living
-    processes."""
+    entry stands among all, `write` does something in a transaction, `driven` are the claims whose
+    owners live."""
 
     def __init__(
         self,
@@ -125,10 +123,10 @@ class TableOutbox:
         places: Places,
         read: Read,
         write: Callable[[Callable[[Read], None]], None],
-        held: Callable[[], Collection[int]],
+        driven: Callable[[], Collection[int]],
     ) -> None:
         self._entries = _ENTRIES.format(place=place)
-        self._places, self._read, self._write, self._held = places, read, write, held
+        self._places, self._read, self._write, self._driven = places, read, write, driven
         self._drained = (-1, 0)  # removals, and the place before which everything is marked
 
     def waiting(self, *, limit: int) -> Sequence[Replica]:
@@ -162,7 +160,7 @@ class TableOutbox:
         return _replicas(self._read, [*entries, *effects])
 
     def take_in(self, rows: Sequence[Replica]) -> None:
-        self._write(partial(_take_in, rows=rows, held=self._held))
+        self._write(partial(_take_in, rows=rows, driven=self._driven))
 
     def stamp(self) -> object:
         return self._places.stamp()
@@ -197,16 +195,16 @@ def _mark(write: Read, rows: Sequence[Replica], refused: str | None) -> None:
             write(_MARK_EFFECT, [refused, run.execution_id, row.key, row.begun, row.kept or 0])
 
 
-def _take_in(write: Read, rows: Sequence[Replica], held: Callable[[], Collection[int]]) -> None:
+def _take_in(write: Read, rows: Sequence[Replica], driven: Callable[[], Collection[int]]) -> None:
     by_run: dict[str, list[Replica]] = {}
     for each in rows:
         by_run.setdefault(each.run.execution_id, []).append(each)
     for own in by_run.values():
-        _take_run(write, own, held)
+        _take_run(write, own, driven)
         _mark(write, own, None)
 
 
-def _take_run(write: Read, own: Sequence[Replica], held: Callable[[], Collection[int]]) -> None:
+def _take_run(write: Read, own: Sequence[Replica], driven: Callable[[], Collection[int]]) -> None:
     run = own[0].run
     write(_DEFINE, [run.fingerprint, run.definition])
     write(_RUN, tables.run_values(run))
@@ -215,7 +213,7 @@ def _take_run(write: Read, own: Sequence[Replica], held: Callable[[], Collection
         raise refusals.differs(run.execution_id, "it was begun otherwise")
     entries = {row.number: row for _, row, _ in own if isinstance(row, Stored)}
     for number, owner, _ in write(tables.NEWEST, [key]):
-        if max(entries, default=0) > number and owner in held():
+        if max(entries, default=0) > number and owner in driven():
             raise refusals.live(run.execution_id)
     for _, row, definition in own:
         if isinstance(row, Stored):
@@ -230,6 +228,6 @@ def _take_run(write: Read, own: Sequence[Replica], held: Callable[[], Collection
 def _refuse_others(write: Read, execution_id: str, key: int, entries: Mapping[int, Stored]) -> None:
     """Raise `ExecutionExists` if another entry stands in the place of one of these."""
     if entries:
-        for row in map(Stored._make, write(_HERE, [key, min(entries), max(entries)])):
+        for row in tables.stored_rows(write, key, since=min(entries), upto=max(entries)):
             if row != entries.get(row.number, row):
                 raise refusals.differs(execution_id, f"entry {row.number} is another one")

@@ -45,8 +45,8 @@ where %s = (select max(number) from entries where run = %s)
 on conflict (run, number) do nothing
 """  # one guarded statement: of all who write number n, one inserts a row
 
-_RUN = """
-insert into runs (id, agent, prompt, created, session, fingerprint, workdir, tags, parent, base)
+_RUN = f"""
+insert into runs ({tables.RUN})
 values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s) on conflict (id) do nothing returning key
 """
 

@@ -49,8 +49,8 @@ where (?3 - 1, ?8) = (
 """  # one guarded statement: of all who write number n, one inserts a row. The writer is asked for,
 # too, since the key of a run that was deleted may be a new run's by now
 
-_RUN = """
-insert into runs (id, agent, prompt, created, session, fingerprint, workdir, tags, parent, base)
+_RUN = f"""
+insert into runs ({tables.RUN})
 values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 

@@ -33,6 +33,8 @@ from durable_nb.stores.protocol import (
 
 ENTRY = "run, frame, number, kind, turn, tool, at, writer, checksum, body"
 
+RUN = "id, agent, prompt, created, session, fingerprint, workdir, tags, parent, base"
+
 NEWEST = "select number, writer, kind from entries where run = ? order by number desc limit 1"
 
 _FIND = """
@@ -43,7 +45,7 @@ from runs as r join definitions as d using (fingerprint) where r.id = ?
 
 _ROWS = """
 select number, frame, kind, turn, tool, at, writer, checksum, body
-from entries where run = ? and number <= ? order by number
+from entries where run = ? and number between ? and ? order by number
 """
 
 DEFINITION = "select definition from definitions where fingerprint = ?"
@@ -217,7 +219,7 @@ def entry_values(run: int, s: Stored) -> tuple[object, ...]:
 
 
 def run_values(run: Run) -> tuple[object, ...]:
-    """A run as an insert takes it; `_run_from` says in which order it comes back."""
+    """A run in the order of `RUN`; `_run_from` says in which order it comes back."""
     tags, workdir = dumps(list(run.tags)), run.workdir
     return (
         *(run.execution_id, run.agent, run.prompt, run.created_at, run.session),
@@ -243,13 +245,15 @@ def _run_from(columns: Sequence[Any]) -> Run:
     )
 
 
-def stored_rows(read: Read, key: int, upto: int = _MAX_NUMBER) -> Sequence[Stored]:
-    return [Stored(*columns) for columns in read(_ROWS, [key, upto])]
+def stored_rows(
+    read: Read, key: int, *, since: int = 0, upto: int = _MAX_NUMBER
+) -> Sequence[Stored]:
+    return [Stored(*columns) for columns in read(_ROWS, [key, since, upto])]
 
 
 def _parent(read: Read, execution_id: str, upto: int) -> tuple[Run, Sequence[Stored]]:
     key, run = find(read, execution_id)
-    return run, stored_rows(read, key, upto)
+    return run, stored_rows(read, key, upto=upto)
 
 
 def _definition(read: Read, run: Run, rows: Sequence[Row]) -> str:
