@@ -21,10 +21,11 @@ from durable_nb.stores.replicated import Replica
 KEY = "DURABLE_NB_PLANE_KEY"
 ROWS = "/v1/rows"
 UNKNOWN = b'{"unknown":'  # how a plane's answer begins that does not have a run
+HERE = ("127.0.0.1", "localhost", "::1")
 TIMEOUT = 30.0  # seconds for a plane to answer
 
-_UNKNOWN_KEY = (401, 403)
-_ABOUT_ROWS = (400, 409, 413, 422)  # anything else may be a proxy's, and is no reason to lose a row
+_DENIED = (401, 403)
+_REFUSED = (400, 409, 413, 422)  # anything else may be a proxy's, and is no reason to lose a row
 _LONGEST = 300  # characters of what a plane says
 
 
@@ -57,7 +58,7 @@ class Address:
         self.url = _checked(url)
         self._key = _usable(os.environ.get(KEY, "") if key is None else key)
         headers = {"authorization": f"Bearer {self._key}"} if self._key else {}
-        spared = httpx.URL(self.url).host in ("localhost", "127.0.0.1", "::1")
+        spared = httpx.URL(self.url).host in HERE
         self._http = httpx.Client(headers=headers, timeout=timeout, trust_env=not spared)
 
     def __repr__(self) -> str:
@@ -89,9 +90,9 @@ class Address:
 
     def _verdict(self, answer: httpx.Response, count: int) -> Verdict:
         status = answer.status_code
-        if status in _UNKNOWN_KEY:
+        if status in _DENIED:
             return Denied(self.said(answer))
-        if status in _ABOUT_ROWS:
+        if status in _REFUSED:
             return Refused(self.said(answer))
         if 200 <= status < 300 and answer.content == receipt(count):
             return Acknowledged()  # and not a 200 of whoever answers in the plane's place

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from durable_nb.llm.retry import Failure, pause_before
-from durable_nb.model.errors import InvalidInput, PlaneFailed, StoreError
+from durable_nb.model.errors import PlaneFailed, StoreError
 from durable_nb.replica.address import KEY, TIMEOUT, Acknowledged, Address, Denied, Refused
-from durable_nb.stores.open import default_store
+from durable_nb.stores.open import outbox_of
 from durable_nb.stores.protocol import Checkpointer
-from durable_nb.stores.replicated import Outbox, Replica, ReplicatedCheckpointer
+from durable_nb.stores.replicated import Outbox, Replica
 
 BATCH = 100  # rows of one request
 LOOK = 0.5  # seconds between two looks at a store
@@ -119,8 +119,7 @@ class Courier:
                 self._rest(failures, failure)
         finally:
             self._plane.close()
-            if self._state != "closed":
-                self._end("stopped", self._trouble or "its thread has died")
+            self._stop(self._trouble or "its thread has died")
 
     def _look(self) -> Failure | None:
         """Bring all that waits, or find out why that cannot be now."""
@@ -152,7 +151,7 @@ class Courier:
                 half = len(rows) // 2
                 return self._deliver(rows[:half]) or self._deliver(rows[half:])
             case Denied(reason):
-                self._end("stopped", f"{reason}; pass key= or set {KEY}, and connect again")
+                self._stop(f"{reason}; pass key= or set {KEY}, and connect again")
             case Failure() as failure:
                 return failure
         return None
@@ -184,10 +183,10 @@ class Courier:
                 self._changed.wait(seconds)
             self._hurry = False
 
-    def _end(self, state: State, why: str) -> None:
+    def _stop(self, why: str) -> None:
         with self._changed:
             if self._goes_on():
-                self._state, self._trouble = state, why
+                self._state, self._trouble = "stopped", why
                 _log.warning("nothing more is sent to the plane %s: %s", self._plane.url, why)
             self._changed.notify_all()
 
@@ -209,14 +208,3 @@ def connect(
     the plane has to answer. Raises `InvalidInput` for a store without an outbox.
     """
     return Courier(outbox_of(store), Address(url, key, timeout))
-
-
-def outbox_of(store: Checkpointer | None) -> Outbox:
-    """The outbox of a store, or of the default one. Raises `InvalidInput` if it has none."""
-    source = default_store() if store is None else store
-    if not isinstance(source, ReplicatedCheckpointer):
-        raise InvalidInput(
-            f"{source!r} has no outbox, so its runs stay here; use SQLiteCheckpointer(path) or "
-            "PostgresCheckpointer(address)"
-        )
-    return source.outbox

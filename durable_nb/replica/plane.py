@@ -27,13 +27,12 @@ from durable_nb.model.errors import (
     InvalidInput,
     UnknownExecution,
 )
-from durable_nb.replica.address import KEY, ROWS, receipt
+from durable_nb.replica.address import HERE, KEY, ROWS, receipt
 from durable_nb.replica.parcel import pack, unpack
 from durable_nb.stores.replicated import Replica
 from durable_nb.stores.sqlite import SQLiteCheckpointer
 
 PORT = 8800
-_HERE = ("127.0.0.1", "localhost", "::1")
 
 
 class Plane:
@@ -118,7 +117,7 @@ def running(path: str | os.PathLike[str], *, key: str | None = None) -> Iterator
 def _made(
     path: str | os.PathLike[str], host: str, port: int, key: str | None
 ) -> tuple[uvicorn.Server, socket.socket, str]:
-    if key is None and host not in _HERE:
+    if key is None and host not in HERE:
         raise InvalidInput(f"whoever reaches {host} could read every run; set {KEY} first")
     plane = Plane(SQLiteCheckpointer(Path(path)), key=key)
     config = uvicorn.Config(plane.app, log_level="warning", lifespan="off")

@@ -12,9 +12,9 @@ from durable_nb.llm.retry import Failure
 from durable_nb.model.codec import Stored
 from durable_nb.model.entries import Run
 from durable_nb.model.errors import InvalidInput, PlaneFailed, UnknownExecution
-from durable_nb.replica.address import TIMEOUT, UNKNOWN, Address
-from durable_nb.replica.courier import outbox_of
+from durable_nb.replica.address import KEY, TIMEOUT, UNKNOWN, Address
 from durable_nb.replica.parcel import unpack
+from durable_nb.stores.open import outbox_of
 from durable_nb.stores.protocol import Checkpointer
 from durable_nb.stores.replicated import Replica
 
@@ -32,7 +32,8 @@ def restore_from_plane(
     `@idempotent` functions remember. Returns their ids. Done again, it brings what is new.
 
     Raises `UnknownExecution` for a run that the plane does not have, `ExecutionExists` for one that
-    is here with other rows, `PlaneFailed` if the plane does not answer or lacks rows of it.
+    is here with other rows, `RunIsLive` for one that is driven here, `PlaneFailed` if the plane
+    does not answer or lacks rows of it.
     """
     outbox = outbox_of(store)
     with closing(Address(url, key, timeout)) as plane:
@@ -48,15 +49,22 @@ def restore_from_plane(
 def _fetched(plane: Address, execution_id: str) -> Sequence[Replica]:
     answer = plane.get(execution_id)
     if isinstance(answer, Failure):
-        raise PlaneFailed(f"the plane {plane.url} gave no run: {answer.why}; try again")
+        raise _failed(plane, answer.why)
     if answer.status_code == 404 and answer.content.startswith(UNKNOWN):
         raise _unknown(plane, execution_id, plane.said(answer))
     if answer.status_code != 200:
-        raise PlaneFailed(f"the plane {plane.url} gave no run: {plane.said(answer)}")
+        raise _failed(plane, plane.said(answer))
     try:
         return unpack(answer.content)
     except InvalidInput as error:
-        raise PlaneFailed(f"the plane {plane.url} gave something else: {error}") from error
+        raise _failed(plane, str(error)) from error
+
+
+def _failed(plane: Address, why: str) -> PlaneFailed:
+    return PlaneFailed(
+        f"the plane {plane.url} gave no run: {why}; look at its address and at the key (key=, or "
+        f"{KEY}), and try again"
+    )
 
 
 def _unknown(plane: Address, execution_id: str, said: str = "") -> UnknownExecution:

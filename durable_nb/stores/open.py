@@ -1,4 +1,5 @@
-"""Which store: a path or an address as a store, and the default one of this process."""
+"""Which store: a path or an address as a store, and the default one of this process, with its
+outbox."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from pathlib import Path
 from durable_nb.model.errors import InvalidInput
 from durable_nb.stores.project import project_store
 from durable_nb.stores.protocol import Checkpointer
+from durable_nb.stores.replicated import Outbox, ReplicatedCheckpointer
 from durable_nb.stores.sqlite import SQLiteCheckpointer
 from durable_nb.stores.sqlite_file import DEFAULT
 
@@ -69,6 +71,17 @@ def default_store() -> Checkpointer:
 def default_place() -> str:
     """The path or address of the store that is used where none was chosen."""
     return os.environ.get("DURABLE_NB_STORE") or project_store() or str(DEFAULT)
+
+
+def outbox_of(store: Checkpointer | None) -> Outbox:
+    """The outbox of a store, or of the default one. Raises `InvalidInput` if it has none."""
+    source = default_store() if store is None else store
+    if not isinstance(source, ReplicatedCheckpointer):
+        raise InvalidInput(
+            f"{source!r} has no outbox, so its runs stay here; use SQLiteCheckpointer(path) or "
+            "PostgresCheckpointer(address)"
+        )
+    return source.outbox
 
 
 def use_store(store: Checkpointer | None) -> None:

@@ -214,7 +214,7 @@ def _take_run(write: Read, own: Sequence[Replica], driven: Callable[[], Collecti
     entries = {row.number: row for _, row, _ in own if isinstance(row, Stored)}
     for number, owner, _ in write(tables.NEWEST, [key]):
         if max(entries, default=0) > number and owner in driven():
-            raise refusals.live(run.execution_id)
+            raise refusals.driven_here(run.execution_id)
     for _, row, definition in own:
         if isinstance(row, Stored):
             write(_ENTRY, tables.entry_values(key, row))

@@ -41,7 +41,15 @@ def exists(execution_id: str) -> ExecutionExists:
 def differs(execution_id: str, how: str) -> ExecutionExists:
     return ExecutionExists(
         f"run {_short(execution_id)} is here with other rows: {how}. Nothing was taken in; of two "
-        "machines that went on with one run, keep the one you want and forget the other"
+        "machines that went on with one run, keep the one you want, and remove the other's with "
+        "store.delete_execution(...)"
+    )
+
+
+def driven_here(execution_id: str) -> RunIsLive:
+    return RunIsLive(
+        f"run {_short(execution_id)} went on elsewhere, and is driven by a living process here; "
+        "nothing was taken in. Let that one end, or stop it and restore the run again"
     )
 
 

@@ -259,7 +259,7 @@ def test_a_run_that_is_driven_here_is_not_gone_on_with(
     lease = started(store)
     other.outbox.take_in(store.outbox.copy("r1"))
     other.release(other.claim("r1", REENTRY, after=1, at=11, writer=6)[0])
-    with pytest.raises(RunIsLive):
+    with pytest.raises(RunIsLive, match="went on elsewhere"):
         store.outbox.take_in(other.outbox.copy("r1"))
     assert store.append(lease, CALLED, at=12).number == 2
 

@@ -212,7 +212,7 @@ def test_what_the_plane_does_not_have_or_does_not_give_is_an_error(
         replica.restore_from_plane("r1", site.url, store=laptop, key="an-old-key")
     with pytest.raises(PlaneFailed, match="no answer"):
         replica.restore_from_plane("r1", "http://127.0.0.1:9", store=laptop)
-    with pytest.raises(PlaneFailed, match="something else: this is no parcel of rows"):
+    with pytest.raises(PlaneFailed, match="gave no run: this is no parcel of rows"):
         replica.restore_from_plane("r1", plane("portal").url, store=laptop)
     with pytest.raises(PlaneFailed, match="404"):
         replica.restore_from_plane("r1", f"{site.url}/else", store=laptop, key=KEY)
