@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 from uuid import uuid4
 
 import pytest
@@ -83,5 +83,9 @@ def laptop(tmp_path: Path) -> Iterator[SQLiteCheckpointer]:
     store.close()
 
 
+Planes: TypeAlias = Callable[..., Site]
+Connect: TypeAlias = Callable[..., Courier]
+
+ENOUGH = 60.0  # seconds: what takes so long hangs
 KINDS = [kind for kind in STORES if kind not in ("memory", "sqlite-normal")]
 ON_BOTH = pytest.mark.parametrize("opened", KINDS, indirect=True)

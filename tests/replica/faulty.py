@@ -1,10 +1,11 @@
 """Real planes behind a front that fails on purpose, in a process of its own.
 
 The address of a plane is `/PLAN/NAME`. The plan says what becomes of each `POST`, one after the
-other, and its last word of all that follow (`GET` is heeded by `portal` alone): `ok`; a status, such as `500`; `later` (429, asking to
+other, and its last word of all that follow: `ok`; a status, such as `500`; `later` (429, asking to
 wait 0 s); `cut` (the connection breaks); `lost` (the rows are written, and the answer is not
-heard); `portal` (a 200 that is not a plane's); `never` (no answer); `picky` (422 for a parcel with
-entry 2). Each request is a line in `NAME.log`; a plane's own file is `NAME.sqlite3`.
+heard); `portal` (a 200 that is not a plane's, to a `GET` too); `never` (no answer); `picky` (422
+for a parcel with entry 2). Each request is a line in `NAME.log`; a plane's own file is
+`NAME.sqlite3`.
 """
 
 from __future__ import annotations

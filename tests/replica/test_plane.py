@@ -140,7 +140,7 @@ def test_a_plane_loads_nothing_that_could_run_a_step() -> None:
     assert said.stdout == "[]\n"
 
 
-def test_without_the_extra_it_says_what_to_install(tmp_path: Path) -> None:
+def test_without_the_extra_it_says_what_to_install() -> None:
     code = (
         "import sys; sys.modules['httpx'] = None\n"
         "from durable_nb import replica\n"

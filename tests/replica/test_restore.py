@@ -19,19 +19,14 @@ from durable_nb import (
     interrupt,
     replica,
 )
-from durable_nb.replica.courier import Courier
 from tests.contract.suite import CALLED, PAUSED, paused, started, statuses
-from tests.replica.conftest import ON_BOTH, Site
+from tests.replica.conftest import ENOUGH, ON_BOTH, Connect, Planes, Site
 from tests.replica.faulty import KEY
 from tests.support.agents import bot, nodes
 from tests.support.ledger import Ledger
 
 pytestmark = ON_BOTH
 
-Planes = Callable[..., Site]
-Connect = Callable[..., Courier]
-
-ENOUGH = 60.0  # seconds: what takes so long hangs
 YES = Resume(approved=True, metadata={"approver": "ann"})
 SCRIPT = [call("refund", order="1042"), "done", "and done again"]
 
@@ -220,7 +215,7 @@ def test_what_the_plane_does_not_have_or_does_not_give_is_an_error(
     assert replica.restore_from_plane("r1", site.url, store=laptop, key=KEY) == ["r1"]
 
 
-def test_a_plane_runs_inside_of_a_notebook_too(
+def test_a_plane_runs_in_this_process_too(
     store: Checkpointer, laptop: SQLiteCheckpointer, tmp_path: Path
 ) -> None:
     paused(store)
