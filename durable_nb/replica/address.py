@@ -20,10 +20,10 @@ from durable_nb.stores.replicated import Replica
 
 KEY = "DURABLE_NB_PLANE_KEY"
 ROWS = "/v1/rows"
-UNKNOWN = b'{"unknown":'  # how a plane's answer begins that does not have a run
 HERE = ("127.0.0.1", "localhost", "::1")
 TIMEOUT = 30.0  # seconds for a plane to answer
 
+_ABSENT = b'{"unknown":'  # how a plane's answer begins that does not have a run
 _DENIED = (401, 403)
 _REFUSED = (400, 409, 413, 422)  # anything else may be a proxy's, and is no reason to lose a row
 _LONGEST = 300  # characters of what a plane says
@@ -51,6 +51,20 @@ class Denied:
 Verdict: TypeAlias = Acknowledged | Refused | Denied | Failure
 
 
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What came for a run: its rows as they travel, if it is a plane that gave them."""
+
+    parcel: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """The plane does not have the run."""
+
+    reason: str
+
+
 class Address:
     """Where a plane is. One client for any number of threads; it asks once."""
 
@@ -72,18 +86,18 @@ class Address:
             return Failure(self._unreachable(error), passing=True)
         return self._verdict(answer, len(rows))
 
-    def get(self, execution_id: str) -> httpx.Response | Failure:
-        """What the plane answers when it is asked for a run."""
+    def get(self, execution_id: str) -> Given | Absent | Failure:
+        """What the plane gives when it is asked for a run."""
         asked = execution_id.encode(errors="backslashreplace").decode()
         try:
-            return self._http.get(self.url + ROWS, params={"execution_id": asked})
+            answer = self._http.get(self.url + ROWS, params={"execution_id": asked})
         except httpx.HTTPError as error:
             return Failure(self._unreachable(error), passing=True)
-
-    def said(self, answer: httpx.Response) -> str:
-        """An answer in words, without our key."""
-        text = " ".join(answer.text[:10_000].split())
-        return self._scrubbed(f"{status_words(answer.status_code)}: {text}")
+        if answer.status_code == 200:
+            return Given(answer.content)
+        if answer.status_code == 404 and answer.content.startswith(_ABSENT):
+            return Absent(self._said(answer))  # and not a 404 of whoever answers in its place
+        return self._failure(answer)
 
     def close(self) -> None:
         self._http.close()
@@ -91,12 +105,21 @@ class Address:
     def _verdict(self, answer: httpx.Response, count: int) -> Verdict:
         status = answer.status_code
         if status in _DENIED:
-            return Denied(self.said(answer))
+            return Denied(self._said(answer))
         if status in _REFUSED:
-            return Refused(self.said(answer))
+            return Refused(self._said(answer))
         if 200 <= status < 300 and answer.content == receipt(count):
             return Acknowledged()  # and not a 200 of whoever answers in the plane's place
-        return Failure(self.said(answer), passing=True, status=status, after=_after(answer))
+        return self._failure(answer)
+
+    def _failure(self, answer: httpx.Response) -> Failure:
+        status, after = answer.status_code, _after(answer)
+        return Failure(self._said(answer), passing=True, status=status, after=after)
+
+    def _said(self, answer: httpx.Response) -> str:
+        """An answer in words, without our key."""
+        text = " ".join(answer.text[:10_000].split())
+        return self._scrubbed(f"{status_words(answer.status_code)}: {text}")
 
     def _unreachable(self, error: httpx.HTTPError) -> str:
         return self._scrubbed(f"no answer ({type(error).__name__}: {error})")

@@ -12,7 +12,7 @@ from durable_nb.llm.retry import Failure
 from durable_nb.model.codec import Stored
 from durable_nb.model.entries import Run
 from durable_nb.model.errors import InvalidInput, PlaneFailed, UnknownExecution
-from durable_nb.replica.address import KEY, TIMEOUT, UNKNOWN, Address
+from durable_nb.replica.address import KEY, TIMEOUT, Absent, Address, Given
 from durable_nb.replica.parcel import unpack
 from durable_nb.stores.open import outbox_of
 from durable_nb.stores.protocol import Checkpointer
@@ -47,17 +47,16 @@ def restore_from_plane(
 
 
 def _fetched(plane: Address, execution_id: str) -> Sequence[Replica]:
-    answer = plane.get(execution_id)
-    if isinstance(answer, Failure):
-        raise _failed(plane, answer.why)
-    if answer.status_code == 404 and answer.content.startswith(UNKNOWN):
-        raise _unknown(plane, execution_id, plane.said(answer))
-    if answer.status_code != 200:
-        raise _failed(plane, plane.said(answer))
-    try:
-        return unpack(answer.content)
-    except InvalidInput as error:
-        raise _failed(plane, str(error)) from error
+    match plane.get(execution_id):
+        case Failure(why):
+            raise _failed(plane, why)
+        case Absent(reason):
+            raise _unknown(plane, execution_id, reason)
+        case Given(parcel):
+            try:
+                return unpack(parcel)
+            except InvalidInput as error:
+                raise _failed(plane, str(error)) from error
 
 
 def _failed(plane: Address, why: str) -> PlaneFailed:

@@ -1,4 +1,6 @@
-"""What is read of a PostgreSQL store, on a pool of connections and outside of any transaction."""
+"""What a PostgreSQL store does beside its appends, on a pool of connections: reading, outside of any
+transaction, and what its outbox writes, in one.
+"""
 
 from __future__ import annotations
 
