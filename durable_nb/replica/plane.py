@@ -11,7 +11,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import uvicorn
@@ -92,8 +92,7 @@ def serve(
 
     Raises `InvalidInput` for other machines' eyes without a key, and for a port that is taken.
     """
-    server, listening, url = _made(path, host, port, key)
-    with listening:
+    with _listening(path, host, port, key) as (server, listening, url):
         ready(url)
         server.run(sockets=[listening])
 
@@ -101,11 +100,10 @@ def serve(
 @contextmanager
 def running(path: str | os.PathLike[str], *, key: str | None = None) -> Iterator[str]:
     """A plane on this machine while the block lasts, in a thread; gives its address."""
-    server, listening, url = _made(path, "127.0.0.1", 0, key)
-    thread = threading.Thread(
-        target=server.run, args=([listening],), name="durable_nb plane", daemon=True
-    )
-    with listening:
+    with _listening(path, "127.0.0.1", 0, key) as (server, listening, url):
+        thread = threading.Thread(
+            target=server.run, args=([listening],), name="durable_nb plane", daemon=True
+        )
         thread.start()
         try:
             yield url
@@ -114,18 +112,20 @@ def running(path: str | os.PathLike[str], *, key: str | None = None) -> Iterator
             thread.join()
 
 
-def _made(
+@contextmanager
+def _listening(
     path: str | os.PathLike[str], host: str, port: int, key: str | None
-) -> tuple[uvicorn.Server, socket.socket, str]:
+) -> Iterator[tuple[uvicorn.Server, socket.socket, str]]:
+    """A server to run on a socket, with its address; in the end both socket and file are closed."""
     if key is None and host not in HERE:
         raise InvalidInput(f"whoever reaches {host} could read every run; set {KEY} first")
-    plane = Plane(SQLiteCheckpointer(Path(path)), key=key)
-    config = uvicorn.Config(plane.app, log_level="warning", lifespan="off")
     try:
         listening = socket.create_server((host, port))
     except OSError as error:
         raise InvalidInput(f"no plane at {host}:{port} ({error}); choose another port") from error
-    return uvicorn.Server(config), listening, f"http://{host}:{listening.getsockname()[1]}"
+    with listening, closing(SQLiteCheckpointer(Path(path))) as store:
+        config = uvicorn.Config(Plane(store, key=key).app, log_level="warning", lifespan="off")
+        yield uvicorn.Server(config), listening, f"http://{host}:{listening.getsockname()[1]}"
 
 
 def _whole(store: SQLiteCheckpointer, execution_id: str) -> Sequence[Replica]:

@@ -16,6 +16,7 @@ import pytest
 
 from durable_nb import InvalidInput, SQLiteCheckpointer, replica
 from durable_nb.replica import parcel, plane
+from durable_nb.replica.address import ROWS
 from durable_nb.stores.replicated import Remembered, Replica
 from tests.cli.conftest import COMMAND
 from tests.contract.suite import paused
@@ -159,3 +160,12 @@ def test_an_import_loads_no_http() -> None:
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout == "set()\n"
+
+
+def test_a_plane_that_has_ended_holds_no_file(rows: Sequence[Replica], tmp_path: Path) -> None:
+    """The last to close a file takes its write-ahead log away."""
+    log = tmp_path / "plane.sqlite3-wal"
+    with plane.running(tmp_path / "plane.sqlite3") as url:
+        httpx.post(url + ROWS, content=parcel.pack(rows), trust_env=False).raise_for_status()
+        assert log.exists()
+    assert not log.exists()
