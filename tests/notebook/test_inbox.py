@@ -239,6 +239,8 @@ def test_a_call_in_doubt_that_happened_is_told_with_what_it_returned(
 ) -> None:
     assert "1 in doubt" in the_text(clicker.sees(notebook("%durable pending")))
     assert clicker.buttons == ["Refresh", "It happened…", "Run again", "Stop the run"]
+    styles = [each.button_style for each in clicker.widgets if hasattr(each, "button_style")]
+    assert styles == [""] * 4  # no answer is offered before another one
     clicker.click("It happened…")
     returned = "what wire returned, as the model is to read it, run wire-1, pause 4"
     clicker.fill(returned, "sent at noon")

@@ -24,10 +24,11 @@ class Doubting:
         """Whether a function gets what the call returned, and not the model."""
 
     def ask(self, *, armed: bool) -> None:
+        """Three answers in one colour: which is right stands in the world and not on the card."""
         happened = self._panel.button(
             "It happened…", self._happened, does="Say what the call returned", late=not armed
         )
-        again = self._panel.button("Run again", self._run_again, style="primary", late=not armed)
+        again = self._panel.button("Run again", self._run_again, late=not armed)
         stop = self._panel.button("Stop the run", self._stop, late=not armed)
         self._panel.show(happened, again, stop)
 
