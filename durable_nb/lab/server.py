@@ -24,6 +24,8 @@ from typing import Any, NamedTuple, NoReturn
 from durable_nb.lab.handover import Report, Work, unpack_for_children
 from durable_nb.model.errors import DurableError
 
+_ASK = 0.1  # seconds until a child that tells nothing is asked whether it is there
+
 _forks = get_context("fork")
 
 
@@ -101,9 +103,10 @@ def _watched(children: dict[int, Child]) -> list[Any]:
 
 
 def _patience(children: dict[int, Child]) -> float | None:
-    """Seconds until the first child is late."""
+    """Seconds until a child may be late, or gone unheard: one that a tool has forked holds what would
+    tell us."""
     ends = [child.deadline for child in children.values() if child.deadline is not None]
-    return max(0.0, min(ends) - time.monotonic()) if ends else None
+    return max(0.0, min([_ASK, *(end - time.monotonic() for end in ends)])) if children else None
 
 
 class Child:

@@ -125,6 +125,22 @@ def test_what_the_tool_started_dies_with_it(tmp_path: Path) -> None:
     assert shop.noted(tmp_path / "notes") == ["started"]
 
 
+def test_a_daemon_that_a_tool_forked_does_not_hide_that_the_child_has_died(tmp_path: Path) -> None:
+    """It holds open all that the child held open, so that no end of file tells of its death."""
+
+    def work() -> None:
+        if (daemon := os.fork()) == 0:
+            os.setsid()
+            time.sleep(3600)
+        shop.note(tmp_path / "notes", str(daemon))
+
+    llm = ScriptedModel([call("work"), "Done."])
+    agent = Agent("a", llm, [work], checkpointer=shop.store_in(tmp_path))
+    crash = lab.crash(agent, "Go", at="turn:0/tool:work", when="after")
+    os.kill(int(shop.noted(tmp_path / "notes")[0]), signal.SIGKILL)  # it is nobody's but its tool's
+    assert "got SIGKILL after turn:0/tool:work" in str(crash)
+
+
 def test_what_the_child_prints_is_shown_here_and_it_has_nothing_to_read(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
