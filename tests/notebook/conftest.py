@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -93,6 +94,7 @@ def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Notebo
     use_store(None)
     close_all()
     shell.history_manager.end_session()
+    atexit.unregister(shell.atexit_operations)  # else each shell collects garbage at the very end
     InteractiveShell.clear_instance()
 
 
