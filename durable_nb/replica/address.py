@@ -117,9 +117,9 @@ class Address:
         return Failure(self._said(answer), passing=True, status=status, after=after)
 
     def _said(self, answer: httpx.Response) -> str:
-        """An answer in words, without our key."""
-        text = " ".join(answer.text[:10_000].split())
-        return self._scrubbed(f"{status_words(answer.status_code)}: {text}")
+        """An answer in words, without our key. Which encoding it names may be anything."""
+        text = scrubbed(answer.content[:10_000].decode(errors="replace"), [self._key])
+        return self._scrubbed(f"{status_words(answer.status_code)}: {' '.join(text.split())}")
 
     def _unreachable(self, error: httpx.HTTPError) -> str:
         return self._scrubbed(f"no answer ({type(error).__name__}: {error})")
