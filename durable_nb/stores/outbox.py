@@ -136,7 +136,8 @@ class TableOutbox:
         if not found:
             self._drained = now
         rows = [(id_, Stored(*columns)) for id_, *columns in found]
-        return _replicas(self._read, rows or self._effects(_EFFECTS, [limit]))
+        effects = self._effects(_EFFECTS, [limit - len(rows)]) if len(rows) < limit else []
+        return _replicas(self._read, [*rows, *effects])
 
     def count(self, execution_id: str | None = None) -> int:
         where, of = ("", []) if execution_id is None else (" and r.id = ?", [execution_id])

@@ -176,6 +176,17 @@ def test_what_an_effect_left_waits_after_the_entry_that_it_began_at(store: Check
     assert (waiting(store), store.outbox.count()) == ([], 0)
 
 
+def test_effects_leave_also_while_new_entries_keep_coming(store: Checkpointer) -> None:
+    """A run that pauses and is restored elsewhere would repeat those that never left."""
+    charging(store)
+    store.outbox.acknowledge(waiting(store))
+    started(store, "next")
+    *entries, effect = waiting(store)
+    assert numbers(entries) == [("next", 1)]
+    assert (effect.run.execution_id, effect.row.key) == ("charged", "k")
+    assert len(waiting(store, limit=1)) == 1
+
+
 def test_marks_go_with_the_rows_that_are_forgotten(store: Checkpointer) -> None:
     charging(store)
     old = all_of(store)
