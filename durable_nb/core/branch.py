@@ -32,8 +32,8 @@ def branch(
     """How a fork of the history `rows` begins.
 
     `at` is a node (its first `Turn` or `ToolCall`) or a number; None is the newest entry that is
-    not an end, or, for an edit of a run that waits, the call that waits. Raises `ForkRefused` for what is not a step, and `InvalidInput` for an edit of
-    arguments that the step does not have.
+    not an end, or, for an edit of a run that waits, the call that waits. Raises `ForkRefused` for
+    what is not a step, and `InvalidInput` for an edit of arguments that the step does not have.
     """
     row = _step(execution_id, rows, _found(execution_id, rows, at))
     if at is None and edit is not None and isinstance(row.entry, Pause):
